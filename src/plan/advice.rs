@@ -25,6 +25,9 @@ pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
             let lost = lost_text(&error, options);
             error.with_note(format!("{lost}{skip}, checkCrc=false reads its records all the same"))
         }
+        ErrorKind::UnsupportedMagic(_) => error.with_note(
+            "if these bytes are corrupt, option onCorrupt=skip omits them, onCorrupt=report adds a row for them",
+        ),
         _ if is_of_format(&error) => {
             let lost = lost_text(&error, options);
             error.with_note(format!("{lost}{skip}"))

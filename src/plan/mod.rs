@@ -52,6 +52,8 @@ mod totals;
 pub(crate) mod values;
 #[cfg(feature = "plan")]
 mod wanted;
+#[cfg(feature = "plan")]
+mod windows;
 
 #[cfg(feature = "plan")]
 pub(crate) use advice::is_of_format;

@@ -334,9 +334,12 @@ impl<'l> SegmentPlaces<'l> {
             }
         }
         if self.options.fails() {
-            let error =
-                Error::new(ErrorKind::CutBatch).with_path(self.log.directory.join(self.file.path.name()).path());
-            return Err(error);
+            let error = Error::new(ErrorKind::CutBatch).in_field("size");
+            let error = match self.headers_end() {
+                Some(end) => error.at(end.position).in_batch(end.end_offset),
+                None => error,
+            };
+            return Err(error.with_path(self.log.directory.join(self.file.path.name()).path()));
         }
         Ok(false)
     }

@@ -220,7 +220,8 @@ impl Stream {
         let gone: Vec<&PartitionName> = start.keys().filter(|partition| !known.contains(partition)).collect();
         let options = &self.read.options;
         if !gone.is_empty() {
-            let what = format!("{} no longer exists; records may be lost", some_of(&gone));
+            let verb = if gone.len() == 1 { "exists, or is" } else { "exist, or are" };
+            let what = format!("{} no longer {verb} no longer selected; records may be lost", some_of(&gone));
             report_data_loss(&what, options, &mut self.warnings)?;
         }
         for (partition, offset) in start {
@@ -293,8 +294,8 @@ impl Stream {
         };
         match start {
             Some(start) if start > end => lost(format!(
-                "a micro-batch of {partition} starts at offset {start}, and ended at {end} when it ran before; set \
-                 startingOffsets to the offsets at which the query started"
+                "a micro-batch of {partition} starts at offset {start}, and ends at {end}: the log became shorter, or \
+                 the query ran before with other startingOffsets, to which they must be set"
             ))?,
             None if first > 0 => lost(format!("{partition} is new and starts with offset {first}, not 0"))?,
             Some(start) if start < first.min(end) => {

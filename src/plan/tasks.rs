@@ -10,23 +10,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::waiting::map_waiting;
 use crate::log::committed::{Committed, Wanted};
-use crate::log::split_points;
 use crate::plan::advice::advised;
 use crate::plan::columns::PlanView;
-use crate::plan::cuts::Counter;
 use crate::plan::filters::RowFilter;
 use crate::plan::interval::Interval;
 use crate::plan::logs::{Log, list_logs};
 use crate::plan::options::{Pairs, ReadOptions};
 use crate::plan::packing::{MIN_TASK_LEN, apart, is_of_one_log, pack};
-use crate::plan::paths::text_of;
 use crate::plan::pieces::Piece;
-use crate::plan::places::SegmentPlaces;
 use crate::plan::ranges::{LogRange, resolve};
 use crate::plan::totals::{GroupColumn, Total, has_header_totals};
+use crate::plan::windows::{Cutter, piece_of, segments_within};
 use crate::store::{LogFileKind, SegmentFile};
 
 /// Factor for the bytes of a task that only reads headers.
@@ -246,7 +243,7 @@ impl Read {
     fn plan_files(&self, ranges: &[LogRange<'_>]) -> Result<Vec<ReadTask>> {
         let mut pieces = Vec::new();
         for range in ranges {
-            for (number, segment) in segments_within(range) {
+            for (number, segment) in segments_within(range, &self.options) {
                 let piece = piece_of(&LogRange { start: None, end: None, ..*range }, number, segment)?;
                 pieces.push(Piece { is_whole: true, ..piece });
             }
@@ -287,7 +284,7 @@ impl Read {
             .iter()
             .zip(&committed)
             .flat_map(|range| {
-                segments_within(range.0).into_iter().map(move |(number, segment)| (range, number, segment))
+                segments_within(range.0, options).into_iter().map(move |(number, segment)| (range, number, segment))
             })
             .filter(|(.., segment)| segment.size > 0)
             .collect();
@@ -342,32 +339,6 @@ fn window_len(total: u64, cores: u64, options: &ReadOptions) -> u64 {
     }
 }
 
-/// The segments whose names show that they overlap a range, each with its number in the log.
-fn segments_within<'l>(range: &LogRange<'l>) -> Vec<(usize, &'l SegmentFile)> {
-    let log = range.log;
-    let is_within = |(number, segment): &(usize, &SegmentFile)| {
-        let is_before = range.start.zip(log.next_base(*number)).is_some_and(|(start, next)| next <= start);
-        let is_after = range.end.zip(segment.base_offset).is_some_and(|(end, base)| base >= end);
-        !is_before && !is_after
-    };
-    log.segments.iter().enumerate().filter(is_within).collect()
-}
-
-fn piece_of(range: &LogRange<'_>, number: usize, segment: &SegmentFile) -> Result<Piece> {
-    let log = range.log;
-    Ok(Piece {
-        path: text_of(segment.path.path())?,
-        end: segment.size,
-        topic: log.partition.topic.clone(),
-        partition: log.partition.partition,
-        is_labelled: log.is_labelled,
-        start_offset: range.start,
-        end_offset: range.end,
-        next_base: log.next_base(number),
-        ..Piece::default()
-    })
-}
-
 /// Whether all records of a segment are older than a time, with the same result as the scan in a task.
 ///
 /// In a large segment without a time index, planning would have to read many headers, so the tasks decide instead.
@@ -383,110 +354,6 @@ fn is_older(log: &Log, segment: &SegmentFile, time: i64) -> bool {
         opened.is_older(time)
     };
     judge().unwrap_or(false)
-}
-
-/// Splits segments into windows of at most `max_len` bytes and at most `maxRecordsPerPartition` offsets.
-struct Cutter<'o> {
-    max_len: u64,
-    options: &'o ReadOptions,
-    splits: bool,
-}
-
-impl Cutter<'_> {
-    /// Limits a segment to the offsets that are read, then splits it. Each batch and corruption is in one window.
-    ///
-    /// # Errors
-    /// With `onCorrupt=fail`, if another read has the rest of the segment and corruption hides the boundary.
-    fn cut(&self, range: &LogRange<'_>, number: usize, segment: &SegmentFile, pieces: &mut Vec<Piece>) -> Result<()> {
-        let mut piece = piece_of(range, number, segment)?;
-        if piece.is_idle() {
-            return Ok(());
-        }
-        let Some(base) = segment.base_offset else {
-            self.by_size(piece, segment, pieces);
-            return Ok(());
-        };
-        let log = range.log;
-        let first = base.max(piece.start_offset.unwrap_or(0));
-        let next_base = log.next_base(number);
-        let has_inside = |offset: i64| base < offset && next_base.is_none_or(|next| offset < next);
-        let is_narrowed = range.start.is_some_and(has_inside) || range.end.is_some_and(has_inside);
-        let most = self.options.max_records_per_partition;
-        if is_narrowed || most.is_some() {
-            let places = match SegmentPlaces::open(log, number, segment, self.options) {
-                Ok(places) => places,
-                Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-                Err(_) => {
-                    self.by_size(piece, segment, pieces);
-                    return Ok(());
-                }
-            };
-            match Self::narrow(&piece, range, &has_inside, &places) {
-                Ok(narrowed) => piece = narrowed,
-                Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-                Err(_) => {} // the task raises the error, unless the offsets that it reads are sound
-            }
-            if let Some(most) = most.filter(|_| piece.size() > 0) {
-                self.in_view(&mut piece);
-                for part in (Counter { places: &places, most, splits: self.splits }).pieces(&piece, first)? {
-                    self.by_size(part, segment, pieces);
-                }
-                return Ok(());
-            }
-        }
-        self.in_view(&mut piece);
-        self.by_size(piece, segment, pieces);
-        Ok(())
-    }
-
-    /// In the view `batches`, the window alone decides which rows there are.
-    fn in_view(&self, piece: &mut Piece) {
-        if self.options.view == PlanView::Batches {
-            piece.end = piece.own_end.take().unwrap_or(piece.end);
-            (piece.start_offset, piece.end_offset) = (None, None);
-        }
-    }
-
-    /// The window from the batch with the first offset to the batch with the last.
-    ///
-    /// If the range continues in another read, the batch at its end belongs to that one.
-    fn narrow(
-        piece: &Piece,
-        range: &LogRange<'_>,
-        has_inside: &dyn Fn(i64) -> bool,
-        places: &SegmentPlaces<'_>,
-    ) -> Result<Piece> {
-        let mut piece = piece.clone();
-        if let Some(first) = range.start.filter(|first| has_inside(*first)) {
-            piece.start = places.start_of(first)?;
-        }
-        if let Some(after) = range.end.filter(|after| has_inside(*after)) {
-            piece.own_end = if range.continues { Some(places.start_of(after)?) } else { None };
-            piece.end = places.end_of(after)?;
-        }
-        Ok(piece)
-    }
-
-    fn by_size(&self, piece: Piece, segment: &SegmentFile, pieces: &mut Vec<Piece>) {
-        if piece.size() == 0 {
-            return;
-        }
-        if piece.size() <= self.max_len || piece.part != Interval::EVERYTHING {
-            pieces.push(piece);
-            return;
-        }
-        let window = piece.start..piece.end;
-        match split_points(segment.path.clone(), window, self.max_len, &self.options.limits) {
-            Ok(points) if points.len() > 1 => {
-                let ends: Vec<u64> = points.iter().skip(1).copied().chain([piece.end]).collect();
-                for (number, (start, end)) in points.into_iter().zip(ends).enumerate() {
-                    let offset_count = if number == 0 { piece.offset_count } else { 0 };
-                    pieces.push(Piece { start, end, offset_count, ..piece.clone() });
-                }
-            }
-            _ => pieces.push(piece), // the task that reads it raises the error
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import kbat
-from command_line import CORPUS, LOG, LOG_DIR, copy_of, environment, lines_of, on_terminal, run
+from command_line import CORPUS, LOG, LOG_DIR, copy_of, environment, json_of, lines_of, on_terminal, run
 from kbat.cli import output
 from kbat.cli.table import Column, write_table
 from partitions import Log
@@ -152,3 +152,19 @@ def test_cat_notes_an_incomplete_last_batch_that_it_skips(on_corrupt: str, tmp_p
     done = run("cat", place, "--on-corrupt", on_corrupt)
     assert (done.exit_code, done.stdout) == (0, "")
     assert "kbat: skipped 40 bytes after the last complete batch, which is normal while a broker writes" in done.stderr
+
+
+def test_the_end_of_a_segment_in_the_middle_of_a_log_is_a_loss(tmp_path: Path) -> None:
+    place = copy_of("segments-default-interval", tmp_path / "orders-0")
+    log = place / f"{310:020}.log"
+    (first, *_) = kbat.Segment(log).batches()
+    os.truncate(log, first.size + 1000)
+    lost = 421 - first.last_offset - 1
+    after = f"after the last complete batch of a segment, and {lost} offsets with them"
+    done = run("cat", place, "--on-corrupt", "skip")
+    assert done.exit_code == 0
+    assert f"kbat: skipped 1,000 bytes {after}; 'kbat verify' lists them" in done.stderr
+    assert f"kbat: not counted: 1,000 B {after}; 'kbat verify' lists it" in run("stat", place).stderr
+    for report in (json_of("stat", place), json_of("export", place, tmp_path / "a.csv", "--on-corrupt", "skip")):
+        found = [report[name] for name in ("batches_skipped", "bytes_lost", "offsets_lost")]
+        assert found == [0, 1000, lost]

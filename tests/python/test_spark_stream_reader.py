@@ -147,7 +147,7 @@ def test_stream_deleted_partitions_are_lost_data(tmp_path: Path, logs: list[Grow
     start = reader(tmp_path).initialOffset()
     logs[0].append(2)
     shutil.rmtree(tmp_path / "a-1")
-    with pytest.raises(ValueError, match="a-1 no longer exists; records may be lost; option failOnDataLoss=false"):
+    with pytest.raises(ValueError, match="a-1 no longer exists, or is no longer selected; records may be lost"):
         reader(tmp_path).latestOffset(start, ALL)
     source = reader(tmp_path, failOnDataLoss="false")
     with pytest.warns(UserWarning, match="a-1 no longer exists"):
@@ -249,7 +249,7 @@ def test_stream_available_now_judges_a_partition_that_is_gone(tmp_path: Path, lo
     after = reader(tmp_path)
     after.prepareForTriggerAvailableNow()
     for source in (before, after):
-        with pytest.raises(ValueError, match="a-1 no longer exists; records may be lost; option failOnDataLoss=false"):
+        with pytest.raises(ValueError, match="a-1 no longer exists, or is no longer selected; records may be lost"):
             source.latestOffset(start, ALL)
     assert before.latestOffset(end, ALL) == end  # all of it was read before it went
     lenient = reader(tmp_path, failOnDataLoss="false")
@@ -370,3 +370,34 @@ def test_stream_of_locations_without_segments_is_silent(tmp_path: Path) -> None:
     assert reader(tmp_path).initialOffset() == {}
     (tmp_path / "a-0").mkdir()
     assert reader(tmp_path / "a-0").initialOffset() == {}
+
+
+@pytest.mark.parametrize("tail", [bytes(range(1, 200)), b"stray"])
+def test_stream_reports_the_bytes_after_a_batch_when_the_log_goes_on(tmp_path: Path, tail: bytes) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10)
+    (segment,) = (tmp_path / "a-0").glob("*.log")
+    size = segment.stat().st_size
+    with segment.open("ab") as file:
+        file.write(tail)
+    options = parse_options({"path": str(tmp_path), "startingOffsets": "earliest", "onCorrupt": "report"})
+    source = KbatStreamReader(schema_of(["offset", "error"]), options)
+
+    def found(first: int, after: int) -> tuple[list[int], list[int]]:
+        """Return the offsets of a micro-batch, and the positions of its corruption."""
+        tasks = source.partitions({"a": {"0": first}}, {"a": {"0": after}})
+        rows = [row for task in tasks for batch in source.read(task) for row in batch.to_pylist()]
+        offsets = [row["offset"] for row in rows if row["error"] is None]
+        return offsets, [row["error"]["position"] for row in rows if row["error"] is not None]
+
+    assert source.latestOffset(source.initialOffset(), ALL) == {"a": {"0": 10}}
+    # a broker may be writing these bytes
+    assert found(0, 10) == (list(range(10)), [])
+    log.roll()
+    log.append(5)
+    assert source.latestOffset({"a": {"0": 10}}, ALL) == {"a": {"0": 15}}
+    assert found(0, 10) == (list(range(10)), [])
+    assert found(10, 15) == (list(range(10, 15)), [size])
+    assert found(12, 15) == (list(range(12, 15)), [])
+    assert found(0, 15) == (list(range(15)), [size])
+    assert found(5, 12) == (list(range(5, 12)), [size])

@@ -53,6 +53,29 @@ fn two_segments(folder: &Folder) -> PathBuf {
 }
 
 #[test]
+fn compact_refuses_offsets_that_are_not_in_order() {
+    let folder = Folder::new("rewrite-order");
+    let (first, second) = (batch(0, &[("a", Some("1")), ("b", Some("2"))]), batch(2, &[("a", None)]));
+    let whole = [first.clone(), second.clone()].concat();
+    let (twice, last) = ([first.clone(), first.clone()].concat(), [second.clone(), second.clone()].concat());
+    let below = batch(1, &[("a", None), ("b", None)]);
+    let made = |name: &str, segments: &[(i64, &[u8])]| partition(&folder, name, segments);
+    for (source, position) in [
+        (made("repeated", &[(0, &twice), (2, &second)]), first.len()),
+        (made("overlap", &[(0, &whole), (2, &second), (3, &batch(3, &[("c", None)]))]), first.len()),
+        (made("below", &[(0, &first), (2, &below)]), 0),
+        (made("active", &[(0, &first), (2, &last)]), second.len()),
+    ] {
+        let out = folder.path().join("out");
+        let error = compact(&source, &out, &CompactOptions::default(), &mut Progress::none()).unwrap_err();
+        assert_eq!(error.position().byte, Some(position as u64), "{error}");
+        assert!(error.to_string().contains("salvage"), "{error}");
+        assert!(error.path().is_some_and(|path| path.starts_with(&source)), "{error}");
+        assert!(!out.exists());
+    }
+}
+
+#[test]
 fn compact_drops_what_is_superseded_and_copies_the_active_segment() {
     let folder = Folder::new("rewrite-compact");
     let (source, out) = (two_segments(&folder), folder.path().join("out"));

@@ -13,7 +13,7 @@ from kbat.cli import output
 from kbat.cli.cat import Isolation
 from kbat.cli.copies import staged
 from kbat.cli.location import Location, opened_both
-from kbat.cli.losses import note_losses
+from kbat.cli.losses import lost_in, note_losses
 from kbat.cli.options import (
     EncryptionKeys,
     EndOffset,
@@ -160,8 +160,8 @@ def export(  # noqa: PLR0913 - one per option
     Examples: `kbat export data records.parquet`, `kbat export orders-0 orders.csv --start-time 2024-05-01T00:00:00Z`,
     `kbat export data archive --partition-by topic,date --compression zstd`
 
-    JSON: `paths`, `out`, `format`, `records`, `bytes`, `files`: a list with `path`, `records` and `bytes`; `bytes_lost`
-    and `batches_skipped`: corruption.
+    JSON: `paths`, `out`, `format`, `records`, `bytes`, `files`: a list with `path`, `records` and `bytes`;
+    `bytes_lost`, `offsets_lost` and `batches_skipped`: corruption.
 
     Exit codes: 0, also if corruption was skipped (a line on the standard error shows how much); 1 for corruption, for
     files that can't be read or written, and for an empty directory; 2 for wrong arguments, for a PATH that is not a
@@ -277,8 +277,7 @@ def _sums(files: RecordFiles, listed: list[dict[str, Any]]) -> dict[str, Any]:
         "records": sum(one["records"] for one in listed),
         "bytes": sum(one["bytes"] for one in listed),
         "files": listed,
-        "bytes_lost": sum(one.bytes_lost for one in files.stats),
-        "batches_skipped": sum(one.batches_skipped for one in files.stats),
+        **lost_in(*files.stats).to_dict(),
     }
 
 

@@ -10,6 +10,7 @@ import typer
 import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
+from kbat.cli.losses import Lost
 from kbat.cli.place import foreign, repairable, word
 from kbat.cli.table import Column
 from kbat.cli.tally import DAY_MS, GROUPS, Key
@@ -114,11 +115,11 @@ def sum_of(groups: Sequence[BatchSums]) -> BatchSums:
     return total
 
 
-def report_of(paths: Sequence[Location], rest: dict[str, Any], lost: tuple[int, int]) -> dict[str, Any]:
+def report_of(paths: Sequence[Location], rest: dict[str, Any], lost: Lost) -> dict[str, Any]:
     """Return a report for JSON with the paths and the corruption that was skipped."""
     names = [str(path) for path in paths]
     report = {"path": names[0] if len(names) == 1 else None, "paths": names, **rest}
-    return {**report, "batches_skipped": lost[0], "bytes_lost": lost[1]}
+    return {**report, **lost.to_dict()}
 
 
 def nothing_counted(paths: Sequence[Location], segments: Sequence[kbat.results.SegmentFile]) -> str:

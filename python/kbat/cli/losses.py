@@ -1,34 +1,59 @@
 """The bytes that a command has skipped, on the standard error."""
 
+from typing import NamedTuple
+
 import kbat.results
 from kbat.cli import output
 
 
-def lost_in(stats: kbat.results.ScanStats | None) -> tuple[int, int]:
-    """Return the number of corruptions that a scan has skipped, and their bytes."""
-    return (0, 0) if stats is None else (stats.batches_skipped, stats.bytes_lost)
+class Lost(NamedTuple):
+    """What scans have skipped: the number of corrupt ranges, and bytes and offsets, incomplete batches included."""
+
+    ranges: int = 0
+    bytes: int = 0
+    offsets: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts as members of a JSON object."""
+        return {"batches_skipped": self.ranges, "bytes_lost": self.bytes, "offsets_lost": self.offsets}
 
 
-def note_uncounted(lost: tuple[int, int]) -> None:
+def lost_in(*stats: kbat.results.ScanStats | None) -> Lost:
+    """Return what scans have skipped."""
+    found = [one for one in stats if one is not None]
+    return Lost(
+        sum(one.batches_skipped for one in found),
+        sum(one.bytes_lost for one in found),
+        sum(one.offsets_lost for one in found),
+    )
+
+
+def note_uncounted(lost: Lost) -> None:
     """Report the corruption that sums do not include, if any."""
-    count, lost_bytes = lost
-    if not lost_bytes and not count:
+    if not lost.bytes and not lost.ranges:
         return
-    size = output.size_text(lost_bytes)
-    where = f"in {output.count_text(count, 'corrupt range')}" if count else "after the last complete batch"
+    size = output.size_text(lost.bytes)
+    where = f"in {output.count_text(lost.ranges, 'corrupt range')}" if lost.ranges else _after_batch(lost)
     output.note(f"kbat: not counted: {size} {where}; 'kbat verify' lists it")
 
 
 def note_losses(*stats: kbat.results.ScanStats | None) -> None:
     """Report what scans have skipped, if anything."""
-    found = [one for one in stats if one is not None]
-    bytes_lost = sum(one.bytes_lost for one in found)
-    if not bytes_lost:
+    found = lost_in(*stats)
+    if not found.bytes:
         return
-    lost = output.count_text(bytes_lost, "byte")
-    if batches_skipped := sum(one.batches_skipped for one in found):
-        ranges = output.count_text(batches_skipped, "corrupt range")
-        offsets = output.count_text(sum(one.offsets_lost for one in found), "offset")
+    lost = output.count_text(found.bytes, "byte")
+    if found.ranges:
+        ranges, offsets = output.count_text(found.ranges, "corrupt range"), output.count_text(found.offsets, "offset")
         output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
+    elif found.offsets:
+        output.note(f"kbat: skipped {lost} {_after_batch(found)}; 'kbat verify' lists them")
     else:
-        output.note(f"kbat: skipped {lost} after the last complete batch, which is normal while a broker writes")
+        output.note(f"kbat: skipped {lost} {_after_batch(found)}, which is normal while a broker writes")
+
+
+def _after_batch(lost: Lost) -> str:
+    """Return where the bytes of incomplete batches are. Only if the log goes on after them, offsets are lost."""
+    if lost.offsets:
+        return f"after the last complete batch of a segment, and {output.count_text(lost.offsets, 'offset')} with them"
+    return "after the last complete batch"

@@ -8,7 +8,7 @@ import kbat
 from kbat._core.locations import discover
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.losses import note_uncounted
+from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -199,7 +199,7 @@ def _message(error: kbat.KbatError | OSError) -> str:
 
 
 def _note_incomplete(rows: Sequence[dict[str, Any]]) -> None:
-    note_uncounted((0, sum(one["incomplete_bytes"] or 0 for one in rows)))
+    note_uncounted(Lost(bytes=sum(one["incomplete_bytes"] or 0 for one in rows)))
 
 
 def _largest(timestamps: list[int | None]) -> int | None:

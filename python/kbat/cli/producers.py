@@ -5,7 +5,7 @@ from typing import Any
 
 import kbat
 from kbat.cli import output
-from kbat.cli.losses import note_uncounted
+from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -71,7 +71,7 @@ def producers(  # noqa: PLR0913 - options
         partitions = {(row["topic"], row["partition"]) for row in rows}
         count = output.count_text(len(rows), "producer")
         output.write_line(f"{count} in {len(partitions):,} of {output.count_text(len(found), 'partition')}")
-    note_uncounted((0, incomplete))
+    note_uncounted(Lost(bytes=incomplete))
     fail_for(path, errors)
 
 

@@ -13,7 +13,7 @@ import kbat
 from kbat.cli import grouping, output
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
-from kbat.cli.losses import lost_in, note_uncounted
+from kbat.cli.losses import Lost, lost_in, note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     EndOffset,
@@ -87,7 +87,7 @@ class _Counted(NamedTuple):
     groups: _Groups
     total: _Sums
     segments: Sequence[kbat.SegmentFile]
-    lost: tuple[int, int]
+    lost: Lost
 
     @property
     def title(self) -> str:
@@ -109,7 +109,7 @@ class _Counted(NamedTuple):
         Raises:
             FailedError: No batch can be read.
         """
-        if self.lost[0] and not self.total[0].batches:
+        if self.lost.ranges and not self.total[0].batches:
             raise FailedError(grouping.nothing_counted(self.paths, self.segments))
         note_uncounted(self.lost)
 
@@ -172,8 +172,8 @@ def stat(  # noqa: PLR0913 - options
     (there and within batches), `first_timestamp` and `last_timestamp` (of the headers), `batch_sizes`: `min`, `p50`,
     `p90`, `p99`, `max` and `histogram` (pairs of a power of two and the number of sizes below the next one); `contents`
     (null without --records): `records`, `bytes`, `key_bytes`, `value_bytes`, `header_bytes`, `headers`,
-    `header_share` (of bytes), `null_keys`, `tombstones`, `sizes` (as `batch_sizes`). `batches_skipped` and
-    `bytes_lost`: corruption.
+    `header_share` (of bytes), `null_keys`, `tombstones`, `sizes` (as `batch_sizes`). `batches_skipped`,
+    `bytes_lost` and `offsets_lost`: corruption.
 
     Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
@@ -221,7 +221,8 @@ def audit(  # noqa: PLR0913 - options
     JSON: `path` (null for several paths), `paths`, `groups` (largest first) and `total`: `topic`, `compression`, and
     `producer_id`, `partition`, `magic` and `day` if they are groups; `batches`, `records` (of batches with a record
     count), `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches
-    without a record count), `share` (of bytes, 0 to 1); `batches_skipped` and `bytes_lost` (of corrupt batches).
+    without a record count), `share` (of bytes, 0 to 1); `batches_skipped`, `bytes_lost` and `offsets_lost`
+    (of corrupt batches).
 
     Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.

@@ -5,7 +5,7 @@ from typing import Any
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.losses import note_uncounted
+from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -108,7 +108,7 @@ def transactions(  # noqa: PLR0913 - options
         output.write_json({"path": str(path), **parts, "errors": json_errors(errors)})
     else:
         _show(path, ids, opened, aborted, wide=wide)
-    note_uncounted((0, incomplete))
+    note_uncounted(Lost(bytes=incomplete))
     fail_for(path, errors)
 
 
