@@ -92,7 +92,8 @@ static ROWS: &[OptionRow<WriteOptions>] = &[
             options.num_partitions = NonZeroU32::new(count.unsigned_abs());
             Ok(())
         },
-        "the number of partitions of each new topic; required if the rows have no column partition",
+        "the number of partitions of each topic: missing ones are created. Default: the existing ones, so a new topic needs \
+             it if the rows have no column partition",
     ),
     OptionRow {
         alias: Some("kafka.compression.type"),
