@@ -141,6 +141,8 @@ fn segments_in(directory: &Location) -> Result<Vec<SegmentFile>> {
 /// Why a directory with such a `.swap` file is not read.
 pub(crate) const MISSING_SWAP: &str = "a broker was stopped while this file replaced other segments, and a reader of the \
      directory would miss its records; recover (or a broker's start) completes the replacement";
+/// Why a directory with something else that has the name of a segment is not read.
+pub(crate) const NO_FILE: &str = "a directory or a special file has the name of a segment: move it away";
 /// Why a directory with such a compressed segment is not read.
 pub(crate) const COMPRESSED: &str =
     "this segment is compressed, and a reader would miss its records: decompress it, or move it away";
@@ -189,11 +191,11 @@ pub(crate) fn compressed_base_offset(name: &str) -> Option<i64> {
 fn live_segments(listed: &[Location]) -> Result<Vec<SegmentFile>> {
     let mut segments = Vec::new();
     for entry in listed.iter().filter(|entry| parse_base_offset(entry.name()).is_some()) {
-        if let Some(status) = entry.status_if_there()?
-            && status.is_file()
-        {
-            segments.push(segment(entry, status.len));
+        let Some(status) = entry.status_if_there()? else { continue };
+        if !status.is_file() {
+            return Err(Error::new(ErrorKind::InvalidFile(NO_FILE.to_owned())).with_path(entry));
         }
+        segments.push(segment(entry, status.len));
     }
     if !segments.is_empty() {
         refuse_compressed(listed)?;

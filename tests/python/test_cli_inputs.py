@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,6 @@ from kbat.cli.app import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 # Arguments after PATH, by command. OUT is a directory that does not exist.
 OUT = object()
@@ -199,3 +200,30 @@ def test_ten_thousand_partitions_take_seconds(command: str, many: Path, tmp_path
     assert running.returncode == (1 if command == "verify" else 0), errors
     assert "topic99" in (page.read_text() if command == "report" else output)
     assert errors == ""
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_only_has_the_name_of_a_segment_is_an_error(make: Callable[[Path], None], tmp_path: Path) -> None:
+    good, bad = tmp_path / "data" / "good-0", tmp_path / "data" / "orders-0"
+    for place in (good, bad):
+        shutil.copytree(LOG_DIR / "segments-default-interval-0", place)
+    log = bad / f"{310:020}.log"
+    log.unlink()
+    make(log)
+    message = f"a directory or a special file has the name of a segment: move it away ({log})"
+    for command in ("cat", "batches", "stat", "ls", "compact", "rewrite"):
+        done = run(command, bad, *_out(command, tmp_path))
+        assert (done.exit_code, done.stdout) == (1, ""), command
+        assert message in done.stderr, command
+    # one partition does not hide the others
+    done = run("verify", tmp_path / "data")
+    assert done.exit_code == 2
+    assert f"error: unreadable: {log}: a directory or a special file has the name of a segment" in done.stdout
+    done = run("ls", tmp_path / "data")
+    assert done.exit_code == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[4:6]] == ["good", "orders"]
+    assert message in done.stderr
+
+
+def _out(command: str, root: Path) -> tuple[object, ...]:
+    return (root / "out",) if OUT in ARGUMENTS.get(command, ()) else ()

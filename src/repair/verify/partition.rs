@@ -13,9 +13,10 @@ use crate::plural::offsets_are;
 use crate::repair::holes::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::verify::segment::{LogState, SegmentPlace, check};
-use crate::store::listing::{COMPRESSED, MISSING_SWAP, compressed_alone, missing_swap};
+use crate::store::listing::{COMPRESSED, MISSING_SWAP, NO_FILE, compressed_alone, missing_swap};
 use crate::store::names::{
-    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, parse_base_offset,
+    stops_a_broker,
 };
 
 /// Files of a partition directory that do not belong to a segment.
@@ -104,6 +105,11 @@ fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
         let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
         report.about(Severity::Error, "interrupted_compaction", &directory.join(swap.to_string()), MISSING_SWAP);
     }
+    for path in listed.iter().filter(|path| parse_base_offset(path.name()).is_some()) {
+        if path.status_if_there().is_ok_and(|status| status.is_some_and(|status| !status.is_file())) {
+            report.about(Severity::Error, "unreadable", path, NO_FILE);
+        }
+    }
     for path in compressed_alone(&listed) {
         report.about(Severity::Error, "compressed_segment", path, COMPRESSED);
     }
@@ -153,7 +159,8 @@ fn between(base_offset: i64, path: &Path, log: &LogState, gaps: &mut Vec<Finding
     if expected > base_offset {
         let (severity, kind) = (Severity::Error, "segments_overlap");
         let before = expected.saturating_sub(1);
-        let message = format!("the previous segment ends at offset {before}: consumers receive some records twice");
+        let message =
+            format!("the previous segment ends at offset {before}: readers of the files return some records twice");
         report.add(Finding { severity, kind, path, position: None, offset, message });
         return;
     }
