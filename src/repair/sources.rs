@@ -80,12 +80,12 @@ fn first_offsets(path: &Location, limits: &Limits) -> Result<Firsts> {
     Ok(firsts)
 }
 
-/// The offset by which a file is sorted: that of its first batch if the second one follows it, because a copied or
-/// renamed file may have any name; otherwise the one in its name.
+/// The offset by which a file is sorted: that of its first batch if the second one directly follows it or shows as well
+/// that the name is too high, because a copied or renamed file may have any name; otherwise the one in its name.
 fn order_of(name: Option<i64>, firsts: &[(i64, i64)]) -> Option<i64> {
     match firsts {
-        [(first, next), (second, _)] if first < next && next <= second => Some(*first),
-        _ => name,
+        [(first, next), (second, _)] if first < next && next == second => Some(*first),
+        _ => name.map(|name| believable_base(name, firsts, false)),
     }
 }
 

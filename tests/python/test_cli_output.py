@@ -168,3 +168,13 @@ def test_the_end_of_a_segment_in_the_middle_of_a_log_is_a_loss(tmp_path: Path) -
     for report in (json_of("stat", place), json_of("export", place, tmp_path / "a.csv", "--on-corrupt", "skip")):
         found = [report[name] for name in ("batches_skipped", "bytes_lost", "offsets_lost")]
         assert found == [0, 100, lost]
+
+
+def test_offsets_after_the_last_intact_batch_are_not_counted(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "t-0")
+    data = bytearray((place / LOG).read_bytes())
+    data[-1] ^= 1
+    (place / LOG).write_bytes(data)
+    *_, last = kbat.Segment(place / LOG).batches(check_crc=False)
+    done = run("cat", place, "--on-corrupt", "skip")
+    assert done.stderr == f"kbat: skipped 1 corrupt range: {last.size:,} bytes lost; 'kbat verify' lists them\n"

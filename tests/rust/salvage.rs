@@ -355,3 +355,28 @@ fn salvage_and_recover_refuse_a_segment_that_is_only_there_compressed() {
     let found: Vec<_> = report.findings.iter().filter(|finding| finding.kind == "interrupted_compaction").collect();
     assert_eq!(found.iter().map(|finding| finding.path.clone()).collect::<Vec<_>>(), [log.with_extension("log.swap")]);
 }
+
+#[test]
+fn salvage_loses_one_batch_if_the_offset_of_the_first_batch_of_a_segment_is_wrong() {
+    let case = data_dir().join("log-dir").join("segments-default-interval-0");
+    let logs: Vec<String> = partition_files(&case).into_iter().filter(|name| name.ends_with(".log")).collect();
+    let all = |place: &Path| -> Vec<(i64, i64)> {
+        logs.iter().flat_map(|name| fs::read(place.join(name)).map_or(Vec::new(), |bytes| offsets(&bytes))).collect()
+    };
+    let expected = all(&case);
+    for name in [&logs[0], &logs[2], &logs[7]] {
+        for bit in 0..14_usize {
+            let directory = TempDir::new("salvage-first");
+            let (source, out) = (directory.join("orders-0"), directory.join("out"));
+            copy_partition(&case, &source);
+            let mut bytes = fs::read(source.join(name)).unwrap();
+            let first = offsets(&bytes)[0];
+            bytes[7 - bit / 8] ^= 1 << (bit % 8);
+            fs::write(source.join(name), bytes).unwrap();
+            salvage(&source, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap();
+            let kept: Vec<_> = all(&out).into_iter().filter(|batch| expected.contains(batch)).collect();
+            let others: Vec<_> = expected.iter().copied().filter(|batch| *batch != first).collect();
+            assert_eq!(kept, others, "{name} {bit}");
+        }
+    }
+}

@@ -44,8 +44,10 @@ def note_losses(*stats: kbat.results.ScanStats | None) -> None:
         return
     lost = output.count_text(found.bytes, "byte")
     if found.ranges:
-        ranges, offsets = output.count_text(found.ranges, "corrupt range"), output.count_text(found.offsets, "offset")
-        output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
+        ranges = output.count_text(found.ranges, "corrupt range")
+        # those after the last intact batch are unknown
+        offsets = f" and {output.count_text(found.offsets, 'offset')}" if found.offsets else ""
+        output.note(f"kbat: skipped {ranges}: {lost}{offsets} lost; 'kbat verify' lists them")
     elif found.offsets:
         output.note(f"kbat: skipped {lost} {_after_batch(found)}; 'kbat verify' lists them")
     else:
