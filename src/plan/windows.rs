@@ -80,7 +80,10 @@ impl Cutter<'_> {
         let first = base.max(piece.start_offset.unwrap_or(0));
         let next_base = log.next_base(number);
         if next_base.is_some() && next_base == range.start {
-            return self.tail(piece, &SegmentPlaces::open(log, number, segment, self.options)?, segment, pieces);
+            return match self.tail(piece, range, number, segment) {
+                Err(error) if error.is_not_found() => Ok(()), // its records were read before it was deleted
+                tail => tail.map(|tail| pieces.extend(tail)),
+            };
         }
         let is_open = tail_is_later(range, self.options);
         let has_inside =
@@ -114,18 +117,12 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// The bytes after the last batch of a segment, if they are not zeros. Their offsets are those of the next segment.
-    fn tail(
-        &self,
-        piece: Piece,
-        places: &SegmentPlaces<'_>,
-        segment: &SegmentFile,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<()> {
-        let Some(next) = piece.next_base.filter(|_| !places.is_whole()) else { return Ok(()) };
-        let start = places.start_of(next)?;
-        self.by_size(Piece { start, start_offset: None, end_offset: None, ..piece }, segment, pieces);
-        Ok(())
+    /// The bytes after the last batch of a segment, if they are not zeros.
+    fn tail(&self, piece: Piece, range: &LogRange<'_>, number: usize, segment: &SegmentFile) -> Result<Option<Piece>> {
+        let places = SegmentPlaces::open(range.log, number, segment, self.options)?;
+        let Some(next) = piece.next_base.filter(|_| !places.is_whole()) else { return Ok(None) };
+        let tail = Piece { start: places.start_of(next)?, start_offset: None, end_offset: None, ..piece };
+        Ok(Some(tail).filter(|tail| tail.size() > 0))
     }
 
     /// In the view `batches`, the window alone decides which rows there are.
