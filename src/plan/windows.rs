@@ -2,6 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::log::split_points;
+use crate::log::tail::SegmentTail;
 use crate::plan::columns::PlanView;
 use crate::plan::cuts::Counter;
 use crate::plan::interval::Interval;
@@ -117,12 +118,18 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// The bytes after the last batch of a segment, if they are not zeros.
+    /// The bytes after the last sound batch of a segment, if they are not zeros. Only their corruption is reported: the
+    /// records of a batch in them have wrong offsets.
     fn tail(&self, piece: Piece, range: &LogRange<'_>, number: usize, segment: &SegmentFile) -> Result<Option<Piece>> {
         let places = SegmentPlaces::open(range.log, number, segment, self.options)?;
-        let Some(next) = piece.next_base.filter(|_| !places.is_whole()) else { return Ok(None) };
-        let tail = Piece { start: places.start_of(next)?, start_offset: None, end_offset: None, ..piece };
-        Ok(Some(tail).filter(|tail| tail.size() > 0))
+        let Some(next) = piece.next_base else { return Ok(None) };
+        let start = places.start_of(next)?;
+        let bytes = SegmentTail::at(&range.log.open(segment)?.location().open()?, start)?;
+        if start >= piece.end || matches!(bytes, SegmentTail::Clean | SegmentTail::Zeros) {
+            return Ok(None);
+        }
+        let none = Interval::new(Some(i64::MAX), None);
+        Ok(Some(Piece { start, start_offset: None, end_offset: None, part: none, ..piece }))
     }
 
     /// In the view `batches`, the window alone decides which rows there are.

@@ -58,8 +58,8 @@ impl Default for SalvageOptions {
 /// complete. [`RepairReport::dropped`] lists the dropped bytes. If there are any, the file `holes.jsonl` of the result,
 /// which a broker ignores, also lists them.
 ///
-/// Segments are read in the order of their names. A file whose first two batches show that its name is wrong is read where these
-/// belong, and of two files with the same offsets, the second adds nothing.
+/// Segments are read in the order of their names. If the first two batches of a file show that its name is wrong, it is
+/// read in the order of its offsets. If two files have the same offsets, the second adds nothing.
 ///
 /// A compressed v0 set stores its last offset a second time, outside of its checksum. If it differs from that of the last
 /// message, it is corrected.

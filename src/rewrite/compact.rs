@@ -141,7 +141,7 @@ pub struct CompactReport {
 ///
 /// # Errors
 /// If `target` is not empty, the source has no segments, or reading or writing fails; if a batch, record or checksum
-/// that is read is invalid; if the offsets of batches do not rise, or two segments have the same ones; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
+/// that is read is invalid; if the offsets of batches do not rise; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
 pub fn compact(
     source: impl Into<Location>,
     target: impl AsRef<Path>,

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::source::RewriteSource;
 use super::survey::Survey;
 use super::{Counts, IndexOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
@@ -167,6 +167,13 @@ impl RewriteOutput {
     }
 }
 
+/// The error of a batch whose offset does not follow those of the segment. Its own position is that in the target.
+fn out_of_order(error: &Error) -> Error {
+    let message =
+        format!("{}; segments repeat offsets: salvage writes a copy in which they are in order", error.kind());
+    Error::new(ErrorKind::InvalidFile(message))
+}
+
 fn snapshot_name(offset: i64) -> String {
     LogFile::live(offset, LogFileKind::ProducerSnapshot).to_string()
 }
@@ -225,7 +232,7 @@ impl OpenSegment {
 
     fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
         let header = BatchHeader { position: self.position, ..**batch };
-        let entries = self.indexer.observe(&header)?;
+        let entries = self.indexer.observe(&header).map_err(|error| out_of_order(&error))?;
         let mut write = || {
             self.log.write_all(batch.bytes())?;
             if let Some(entry) = entries.offset {

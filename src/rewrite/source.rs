@@ -54,7 +54,8 @@ impl RewriteSource {
         Ok(Self { directory: directory.clone(), segments, limits: limits.clone(), check_crc, is_ordered: false })
     }
 
-    /// Refuses batches whose offsets do not follow those before them, or overlap those of the next segment.
+    /// Refuses batches whose offsets do not follow those before them in the same segment. Kafka's own cleaner has written
+    /// segments that overlap.
     pub(crate) fn ordered(self) -> Self {
         Self { is_ordered: true, ..self }
     }
@@ -86,7 +87,6 @@ impl RewriteSource {
     ) -> Result<u64> {
         let mut reader = SegmentReader::open_with(&segment.path, &self.limits)?;
         let (mut visited, mut next_offset) = (0, None);
-        let next_base = self.base_after(segment);
         loop {
             let Some(batch) = reader.next_batch() else {
                 self.check_end(segment, &reader, next_offset).map_err(|error| error.with_path(&segment.path))?;
@@ -99,7 +99,7 @@ impl RewriteSource {
                 break;
             }
             let is_misplaced = is_misplaced(&batch, segment.base_offset, next_offset);
-            if self.is_ordered && !is_between(&batch, next_offset.unwrap_or(segment.base_offset), next_base) {
+            if self.is_ordered && !is_after(&batch, next_offset.unwrap_or(segment.base_offset)) {
                 return Err(disorder(&batch).with_path(&segment.path));
             }
             (visited, next_offset) = (end, Some(batch.next_offset()));
@@ -109,6 +109,7 @@ impl RewriteSource {
                 // the target refuses what the source contains: the caller can't choose other offsets
                 let is_of_source = is_misplaced || error.position().record.is_some();
                 let error = if is_of_source { error.of_file() } else { error };
+                let error = if error.position().byte.is_none() { error.at(batch.position()) } else { error };
                 error.with_path(&segment.path)
             });
             if !goes_on? {
@@ -132,17 +133,15 @@ impl RewriteSource {
     }
 }
 
-/// Whether a batch begins at or after an offset and ends before the next segment.
-fn is_between(batch: &Batch<'_>, floor: i64, next_base: Option<i64>) -> bool {
+/// Whether a batch begins at or after an offset.
+fn is_after(batch: &Batch<'_>, floor: i64) -> bool {
     let last = batch.last_offset();
-    let first = batch.base_offset().unwrap_or(last);
-    (floor..=last).contains(&first) && next_base.is_none_or(|next| last < next)
+    (floor..=last).contains(&batch.base_offset().unwrap_or(last))
 }
 
 /// The error of a batch whose offsets are not where they belong.
 fn disorder(batch: &Batch<'_>) -> Error {
-    let expected = "offsets after those of earlier batches and before those of the next segment; salvage writes a copy \
-        in which they are in order";
+    let expected = "an offset after those of earlier batches; salvage writes a copy in which they are in order";
     let value = batch.base_offset().unwrap_or_else(|| batch.last_offset());
     let error = Error::new(ErrorKind::InvalidValue { value, expected });
     error.at(batch.position()).in_batch(batch.stored_base_offset).in_field("base_offset")

@@ -56,14 +56,13 @@ fn two_segments(folder: &Folder) -> PathBuf {
 fn compact_refuses_offsets_that_are_not_in_order() {
     let folder = Folder::new("rewrite-order");
     let (first, second) = (batch(0, &[("a", Some("1")), ("b", Some("2"))]), batch(2, &[("a", None)]));
-    let whole = [first.clone(), second.clone()].concat();
     let (twice, last) = ([first.clone(), first.clone()].concat(), [second.clone(), second.clone()].concat());
     let below = batch(1, &[("a", None), ("b", None)]);
     let made = |name: &str, segments: &[(i64, &[u8])]| partition(&folder, name, segments);
     for (source, position) in [
         (made("repeated", &[(0, &twice), (2, &second)]), first.len()),
-        (made("overlap", &[(0, &whole), (2, &second), (3, &batch(3, &[("c", None)]))]), first.len()),
         (made("below", &[(0, &first), (2, &below)]), 0),
+        (made("within", &[(0, &[first.clone(), below.clone()].concat())]), first.len()),
         (made("active", &[(0, &first), (2, &last)]), second.len()),
     ] {
         let out = folder.path().join("out");

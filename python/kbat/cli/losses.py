@@ -55,7 +55,7 @@ def note_losses(*stats: kbat.results.ScanStats | None) -> None:
 
 
 def _after_batch(lost: Lost) -> str:
-    """Return where the bytes of incomplete batches are. Only if the log goes on after them, offsets are lost."""
+    """Return where the bytes of incomplete batches are. Only if the log continues after them, offsets are lost."""
     if lost.offsets:
         return f"after the last complete batch of a segment, and {output.count_text(lost.offsets, 'offset')} with them"
     return "after the last complete batch"

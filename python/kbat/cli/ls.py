@@ -138,8 +138,8 @@ def _list_partitions(  # noqa: PLR0913 - one per option
         partitions = []
         for row, log in zip(_rows(path, logs), logs, strict=True):
             partitions.append(row)
-            if finds_errors and row["error"] is None:
-                row["error"] = _error_of(log)
+            if finds_errors and (error := _error_of(log)):
+                row["error"] = error
             if callback:
                 callback(len(partitions), len(logs))
     stray = [

@@ -105,12 +105,15 @@ fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
         let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
         report.about(Severity::Error, "interrupted_compaction", &directory.join(swap.to_string()), MISSING_SWAP);
     }
+    let mut has_logs = false;
     for path in listed.iter().filter(|path| parse_base_offset(path.name()).is_some()) {
+        has_logs = true;
         if path.status_if_there().is_ok_and(|status| status.is_some_and(|status| !status.is_file())) {
             report.about(Severity::Error, "unreadable", path, NO_FILE);
         }
     }
-    for path in compressed_alone(&listed) {
+    // readers only warn of a directory without any segment
+    for path in compressed_alone(&listed).filter(|_| has_logs) {
         report.about(Severity::Error, "compressed_segment", path, COMPRESSED);
     }
     Ok(())
