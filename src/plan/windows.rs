@@ -29,8 +29,8 @@ pub(super) fn segments_within<'l>(range: &LogRange<'l>, options: &ReadOptions) -
     log.segments.iter().enumerate().filter(is_within).collect()
 }
 
-/// Whether the bytes after the last batch of a segment belong to the micro-batch that begins with the next segment. They
-/// can't belong to the one before it: it may end while a broker still writes to the segment.
+/// Whether bytes after the last batch of a segment belong to the micro-batch that begins with the next segment, if no
+/// offsets are lost by them. The one before it may have ended while a broker still wrote to the segment.
 fn tail_is_later(range: &LogRange<'_>, options: &ReadOptions) -> bool {
     range.continues && !options.fails()
 }
@@ -86,10 +86,9 @@ impl Cutter<'_> {
                 tail => tail.map(|tail| pieces.extend(tail)),
             };
         }
-        let is_open = tail_is_later(range, self.options);
-        let has_inside =
-            |offset: i64| base < offset && next_base.is_none_or(|next| offset < next || is_open && offset == next);
-        let is_narrowed = range.start.is_some_and(has_inside) || range.end.is_some_and(has_inside);
+        let ends_segment = tail_is_later(range, self.options) && next_base.is_some() && next_base == range.end;
+        let is_inside = |offset: i64| base < offset && next_base.is_none_or(|next| offset < next);
+        let is_narrowed = ends_segment || range.start.is_some_and(is_inside) || range.end.is_some_and(is_inside);
         let most = self.options.max_records_per_partition;
         if is_narrowed || most.is_some() {
             let places = match SegmentPlaces::open(log, number, segment, self.options) {
@@ -100,6 +99,8 @@ impl Cutter<'_> {
                     return Ok(());
                 }
             };
+            let leaves_tail = ends_segment && places.end_offset().is_ok_and(|end| Some(end) == next_base);
+            let has_inside = |offset: i64| is_inside(offset) || leaves_tail && next_base == Some(offset);
             match Self::narrow(&piece, range, &has_inside, &places) {
                 Ok(narrowed) => piece = narrowed,
                 Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
@@ -123,6 +124,9 @@ impl Cutter<'_> {
     fn tail(&self, piece: Piece, range: &LogRange<'_>, number: usize, segment: &SegmentFile) -> Result<Option<Piece>> {
         let places = SegmentPlaces::open(range.log, number, segment, self.options)?;
         let Some(next) = piece.next_base else { return Ok(None) };
+        if places.end_offset()? != next {
+            return Ok(None);
+        }
         let start = places.start_of(next)?;
         let bytes = SegmentTail::at(&range.log.open(segment)?.location().open()?, start)?;
         if start >= piece.end || matches!(bytes, SegmentTail::Clean | SegmentTail::Zeros) {

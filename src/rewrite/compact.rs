@@ -141,7 +141,7 @@ pub struct CompactReport {
 ///
 /// # Errors
 /// If `target` is not empty, the source has no segments, or reading or writing fails; if a batch, record or checksum
-/// that is read is invalid; if the offsets of batches do not rise; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
+/// that is read is invalid; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
 pub fn compact(
     source: impl Into<Location>,
     target: impl AsRef<Path>,
@@ -149,7 +149,7 @@ pub fn compact(
     progress: &mut Progress<'_>,
 ) -> Result<CompactReport> {
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
-    let source = RewriteSource::open(source, &options.limits, options.check_crc)?.ordered();
+    let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
     let mut output = RewriteOutput::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;

@@ -115,7 +115,7 @@ pub fn rewrite(
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
-    let source = RewriteSource::open(source, &options.limits, options.check_crc)?.ordered();
+    let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
     let output = RewriteOutput::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
@@ -19,7 +19,6 @@ pub(crate) struct RewriteSource {
     pub(crate) segments: Vec<SourceSegment>,
     pub(crate) limits: Limits,
     check_crc: bool,
-    is_ordered: bool,
 }
 
 /// A segment of the source.
@@ -51,13 +50,7 @@ impl RewriteSource {
             let what = "the path is not a partition directory: it contains no segments";
             return Err(Error::argument(what).with_path(directory));
         }
-        Ok(Self { directory: directory.clone(), segments, limits: limits.clone(), check_crc, is_ordered: false })
-    }
-
-    /// Refuses batches whose offsets do not follow those before them in the same segment. Kafka's own cleaner has written
-    /// segments that overlap.
-    pub(crate) fn ordered(self) -> Self {
-        Self { is_ordered: true, ..self }
+        Ok(Self { directory: directory.clone(), segments, limits: limits.clone(), check_crc })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -99,9 +92,6 @@ impl RewriteSource {
                 break;
             }
             let is_misplaced = is_misplaced(&batch, segment.base_offset, next_offset);
-            if self.is_ordered && !is_after(&batch, next_offset.unwrap_or(segment.base_offset)) {
-                return Err(disorder(&batch).with_path(&segment.path));
-            }
             (visited, next_offset) = (end, Some(batch.next_offset()));
             progress.advance(u64_of(batch.size()))?;
             let checked = if self.check_crc { batch.verify_crc() } else { Ok(()) };
@@ -119,32 +109,14 @@ impl RewriteSource {
         Ok(segment.size.saturating_sub(visited))
     }
 
-    fn base_after(&self, segment: &SourceSegment) -> Option<i64> {
-        self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset)
-    }
-
     /// Rejects a segment that ends inside a batch, or in zeros instead of batches, although the log continues in a
     /// later segment or the same file.
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
-        let next_base = self.base_after(segment);
+        let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
         let tail = SegmentTail::search(reader.source(), position, next_offset, &self.limits)?;
         tail.check(position, Some(next_offset.unwrap_or(segment.base_offset)), next_base)
     }
-}
-
-/// Whether a batch begins at or after an offset.
-fn is_after(batch: &Batch<'_>, floor: i64) -> bool {
-    let last = batch.last_offset();
-    (floor..=last).contains(&batch.base_offset().unwrap_or(last))
-}
-
-/// The error of a batch whose offsets are not where they belong.
-fn disorder(batch: &Batch<'_>) -> Error {
-    let expected = "an offset after those of earlier batches; salvage writes a copy in which they are in order";
-    let value = batch.base_offset().unwrap_or_else(|| batch.last_offset());
-    let error = Error::new(ErrorKind::InvalidValue { value, expected });
-    error.at(batch.position()).in_batch(batch.stored_base_offset).in_field("base_offset")
 }
 
 /// Whether the offsets of a batch do not follow those before it, or are too far from those of its segment.

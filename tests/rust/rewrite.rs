@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kbat::rewrite::{CompactOptions, FilterOptions, RewriteOptions, compact, filter, rewrite as rewrite_partition};
+use kbat::rewrite::{
+    CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact, filter, rewrite as rewrite_partition,
+};
 use kbat::{BatchBuilder, Compression, Progress, Record};
 
 use crate::data::{Owned, all_records, data_dir, from_base64, json_lines};
@@ -53,25 +55,19 @@ fn two_segments(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn compact_refuses_offsets_that_are_not_in_order() {
+fn an_index_that_repeated_offsets_do_not_fit_is_an_error_of_the_source() {
     let folder = Folder::new("rewrite-order");
     let (first, second) = (batch(0, &[("a", Some("1")), ("b", Some("2"))]), batch(2, &[("a", None)]));
-    let (twice, last) = ([first.clone(), first.clone()].concat(), [second.clone(), second.clone()].concat());
-    let below = batch(1, &[("a", None), ("b", None)]);
-    let made = |name: &str, segments: &[(i64, &[u8])]| partition(&folder, name, segments);
-    for (source, position) in [
-        (made("repeated", &[(0, &twice), (2, &second)]), first.len()),
-        (made("below", &[(0, &first), (2, &below)]), 0),
-        (made("within", &[(0, &[first.clone(), below.clone()].concat())]), first.len()),
-        (made("active", &[(0, &first), (2, &last)]), second.len()),
-    ] {
-        let out = folder.path().join("out");
-        let error = compact(&source, &out, &CompactOptions::default(), &mut Progress::none()).unwrap_err();
-        assert_eq!(error.position().byte, Some(position as u64), "{error}");
-        assert!(error.to_string().contains("salvage"), "{error}");
-        assert!(error.path().is_some_and(|path| path.starts_with(&source)), "{error}");
-        assert!(!out.exists());
-    }
+    let (twice, again) = ([first.clone(), second.clone()].concat(), [first.clone(), second.clone()].concat());
+    let source = partition(&folder, "source", &[(0, &twice), (1, &again), (3, &batch(3, &[("c", None)]))]);
+    let out = folder.path().join("out");
+    let index = IndexOptions { index_interval_bytes: 0, ..IndexOptions::default() };
+    let options = CompactOptions { index, ..CompactOptions::default() };
+    let error = compact(&source, &out, &options, &mut Progress::none()).unwrap_err();
+    assert!(error.to_string().contains("segments repeat offsets: salvage"), "{error}");
+    assert_eq!(error.path(), Some(source.join(format!("{:020}.log", 1)).as_path()), "{error}");
+    assert_eq!(error.position().byte, Some(0), "{error}");
+    assert!(!out.exists());
 }
 
 #[test]
