@@ -147,6 +147,12 @@ impl<'l> SegmentPlaces<'l> {
         Ok(end.map_or(certain, |end| certain.max(end.end_offset)))
     }
 
+    /// Whether only zeros are at a position and after it, or nothing.
+    pub(crate) fn ends_at(&self, position: u64) -> Result<bool> {
+        let tail = SegmentTail::at(&self.segment.location().open()?, position)?;
+        Ok(matches!(tail, SegmentTail::Clean | SegmentTail::Zeros))
+    }
+
     /// Whether headers lead to the end of the segment.
     pub(crate) fn is_whole(&self) -> bool {
         self.headers_end().is_some_and(|end| end.is_whole)
@@ -359,11 +365,7 @@ impl<'l> SegmentPlaces<'l> {
             return Ok(None);
         }
         let position = last.as_ref().map_or(0, |last| end_of_place(&last.place));
-        let is_whole = position >= self.size
-            || matches!(
-                SegmentTail::at(&self.segment.location().open()?, position)?,
-                SegmentTail::Clean | SegmentTail::Zeros
-            );
+        let is_whole = position >= self.size || self.ends_at(position)?;
         Ok(Some(HeadersEnd { end_offset, position, is_whole }))
     }
 }

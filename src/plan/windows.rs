@@ -2,7 +2,6 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::log::split_points;
-use crate::log::tail::SegmentTail;
 use crate::plan::columns::PlanView;
 use crate::plan::cuts::Counter;
 use crate::plan::interval::Interval;
@@ -128,8 +127,7 @@ impl Cutter<'_> {
             return Ok(None);
         }
         let start = places.start_of(next)?;
-        let bytes = SegmentTail::at(&range.log.open(segment)?.location().open()?, start)?;
-        if start >= piece.end || matches!(bytes, SegmentTail::Clean | SegmentTail::Zeros) {
+        if start >= piece.end || places.ends_at(start)? {
             return Ok(None);
         }
         let none = Interval::new(Some(i64::MAX), None);

@@ -232,7 +232,10 @@ impl OpenSegment {
 
     fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
         let header = BatchHeader { position: self.position, ..**batch };
-        let entries = self.indexer.observe(&header).map_err(|error| out_of_order(&error))?;
+        // a later batch has room in the index, so that only its offset can be wrong
+        let is_first = self.position == 0;
+        let entries =
+            self.indexer.observe(&header).map_err(|error| if is_first { error } else { out_of_order(&error) })?;
         let mut write = || {
             self.log.write_all(batch.bytes())?;
             if let Some(entry) = entries.offset {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
@@ -99,7 +99,8 @@ impl RewriteSource {
                 // the target refuses what the source contains: the caller can't choose other offsets
                 let is_of_source = is_misplaced || error.position().record.is_some();
                 let error = if is_of_source { error.of_file() } else { error };
-                let error = if error.position().byte.is_none() { error.at(batch.position()) } else { error };
+                let is_unplaced = matches!(error.kind(), ErrorKind::InvalidFile(_)) && error.position().byte.is_none();
+                let error = if is_unplaced { error.at(batch.position()) } else { error };
                 error.with_path(&segment.path)
             });
             if !goes_on? {

@@ -124,18 +124,28 @@ pub(crate) fn next_segment_base(path: &Location, base_offset: i64) -> Result<Opt
 }
 
 fn segments_in(directory: &Location) -> Result<Vec<SegmentFile>> {
+    match settled(directory)? {
+        (listed, None) => live_segments(&listed),
+        (_, Some(swap)) => {
+            let error = Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned()));
+            Err(error.with_path(&directory.join(swap.to_string())))
+        }
+    }
+}
+
+/// Lists a directory when a broker is not replacing segments in it. Returns also the `.swap` file of a segment that exists
+/// only under that name, if a broker was stopped.
+pub(crate) fn settled(directory: &Location) -> Result<(Vec<Location>, Option<LogFile>)> {
     let mut tries = SWAP_TRIES;
-    let base_offset = loop {
+    loop {
         let listed = directory.entries()?;
-        let Some(base_offset) = missing_swap(&listed) else { return live_segments(&listed) };
-        if tries == 0 {
-            break base_offset;
+        let swap = missing_swap(&listed);
+        if swap.is_none() || tries == 0 {
+            return Ok((listed, swap));
         }
         tries = tries.saturating_sub(1);
         std::thread::sleep(SWAP_WAIT); // a broker may be replacing segments
-    };
-    let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
-    Err(Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned())).with_path(&directory.join(swap.to_string())))
+    }
 }
 
 /// Why a directory with such a `.swap` file is not read.
@@ -151,11 +161,11 @@ pub(crate) const COMPRESSED: &str =
 const SWAP_TRIES: usize = 10;
 const SWAP_WAIT: Duration = Duration::from_millis(50);
 
-/// Returns the base offset of a segment that exists only as a `.swap` file that a broker would keep when it starts.
-pub(crate) fn missing_swap<'l>(listed: impl IntoIterator<Item = &'l Location>) -> Option<i64> {
+/// Returns the `.swap` file of a segment that exists only under that name and that a broker would keep when it starts.
+fn missing_swap(listed: &[Location]) -> Option<LogFile> {
     let mut of_state: [BTreeSet<i64>; 3] = Default::default();
     let [live, swap, cleaned] = &mut of_state;
-    let files = listed.into_iter().filter_map(|entry| LogFile::parse(entry.name()));
+    let files = listed.iter().filter_map(|entry| LogFile::parse(entry.name()));
     for file in files.filter(|file| file.kind == LogFileKind::Log) {
         match file.state {
             LogFileState::Live => live.insert(file.base_offset),
@@ -165,7 +175,8 @@ pub(crate) fn missing_swap<'l>(listed: impl IntoIterator<Item = &'l Location>) -
         };
     }
     let min_cleaned = cleaned.first().copied().unwrap_or(i64::MAX);
-    swap.iter().copied().find(|base_offset| *base_offset < min_cleaned && !live.contains(base_offset))
+    let missing = swap.iter().find(|base_offset| **base_offset < min_cleaned && !live.contains(base_offset));
+    missing.map(|base_offset| LogFile { state: LogFileState::Swap, ..LogFile::live(*base_offset, LogFileKind::Log) })
 }
 
 /// Refuses a compressed segment whose `.log` file is missing: without it, a reader would miss records.

@@ -13,7 +13,7 @@ use crate::plural::offsets_are;
 use crate::repair::holes::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::verify::segment::{LogState, SegmentPlace, check};
-use crate::store::listing::{COMPRESSED, MISSING_SWAP, NO_FILE, compressed_alone, missing_swap};
+use crate::store::listing::{COMPRESSED, MISSING_SWAP, NO_FILE, compressed_alone, settled};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, parse_base_offset,
     stops_a_broker,
@@ -100,9 +100,8 @@ pub(crate) fn count(path: &Location, report: &mut Report) -> Result<()> {
 
 /// Reports segments that only exist under a name that readers do not read, so that they refuse the directory.
 fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
-    let listed = directory.entries()?;
-    if let Some(base_offset) = missing_swap(&listed) {
-        let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
+    let (listed, swap) = settled(directory)?;
+    if let Some(swap) = swap {
         report.about(Severity::Error, "interrupted_compaction", &directory.join(swap.to_string()), MISSING_SWAP);
     }
     let mut has_logs = false;
