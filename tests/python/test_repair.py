@@ -300,6 +300,21 @@ def test_verify_tells_of_a_link_to_nothing_and_goes_on(tmp_path: Path) -> None:
             tool(place, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", [f"x-0/{0:020}.log", "x-0"])
+def test_verify_reports_links_to_each_other_and_goes_on(name: str, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    partition(tmp_path / "logs", (0, batches(0, 3)))
+    one = tmp_path / "logs" / name
+    one.parent.mkdir(exist_ok=True)
+    one.symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(one)
+    report = kbat.verify(tmp_path / "logs")
+    (unreadable,) = [item for item in report.findings if item.kind == "unreadable"]
+    assert (unreadable.severity, unreadable.path) == ("error", str(one))
+    assert unreadable.message.startswith("Too many levels of symbolic links")
+    assert report.batch_count == 3
+
+
 def test_verify_reports_a_partition_that_is_a_link_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     partition(tmp_path / "logs", (0, batches(0, 3)))

@@ -21,7 +21,7 @@ from kbat.cli.options import (
     Wide,
     selection,
 )
-from kbat.cli.partitions import fail_for, incomplete_bytes
+from kbat.cli.partitions import UNREADABLE, fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
@@ -177,7 +177,7 @@ def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> di
     try:
         for name in names:
             row[name] = getattr(one, name)
-    except (kbat.KbatError, OSError) as error:
+    except UNREADABLE as error:
         row["error"] = _message(error)
     return row
 
@@ -186,12 +186,12 @@ def _error_of(log: kbat.PartitionLog) -> str | None:
     """Return why readers refuse a partition in a directory on this machine, if they do."""
     try:
         discover([log.directory])
-    except (kbat.KbatError, OSError) as error:
+    except UNREADABLE as error:
         return _message(error)
     return None
 
 
-def _message(error: kbat.KbatError | OSError) -> str:
+def _message(error: Exception) -> str:
     """Return an error's message, and what the file is instead of a log."""
     place = getattr(error, "path", None)
     reason = foreign(Location(place)) if place is not None else ""
@@ -215,7 +215,7 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
         try:
             incomplete = incomplete_bytes(log)
             largest = _largest([segment.largest_timestamp for segment in log.segments])
-        except (kbat.KbatError, OSError) as error:
+        except UNREADABLE as error:
             about["error"] = _message(error)
     return {
         "topic": log.topic,

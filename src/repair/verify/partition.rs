@@ -1,6 +1,6 @@
 //! Checks a partition directory: the order of its segments, and the files that do not belong to a segment.
 
-use std::io::ErrorKind as IoErrorKind;
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -75,14 +75,24 @@ pub(crate) fn check_partition(
     Ok(Some((start_offset, end_offset)))
 }
 
-/// Reports a file that cannot be opened, so that others are still checked.
+/// Reports a file that cannot be read, so that others are still checked.
 pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Result<()> {
     match error.kind() {
-        ErrorKind::Io(io) if matches!(io.kind(), IoErrorKind::PermissionDenied | IoErrorKind::NotFound) => {
+        ErrorKind::Io(io) if is_of_one_file(io) => {
             report.about(Severity::Error, "unreadable", path, error.kind().to_string());
             Ok(())
         }
         _ => Err(error),
+    }
+}
+
+/// Whether other files may be readable: not if the network, or memory or file descriptors of this process, failed.
+fn is_of_one_file(error: &IoError) -> bool {
+    /// ENOMEM, ENFILE and EMFILE.
+    const OF_PROCESS: [i32; 3] = [12, 23, 24];
+    match error.raw_os_error() {
+        Some(code) => !OF_PROCESS.contains(&code),
+        None => matches!(error.kind(), IoErrorKind::PermissionDenied | IoErrorKind::NotFound),
     }
 }
 
