@@ -21,13 +21,15 @@ from kbat.cli.options import (
     Wide,
     selection,
 )
-from kbat.cli.partitions import UNREADABLE, fail_for, incomplete_bytes
+from kbat.cli.partitions import fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
 # Partitions of a store that are read at a time.
 _AT_A_TIME = 16
+# Errors of a partition that can't be read. ValueError: a pipe or a device has the name of a segment.
+_UNREADABLE = (kbat.KbatError, OSError, ValueError)
 _TIME = "largest timestamp (UTC)"
 _PARTITION_COLUMNS = (
     Column("topic", left=True),
@@ -177,7 +179,7 @@ def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> di
     try:
         for name in names:
             row[name] = getattr(one, name)
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         row["error"] = _message(error)
     return row
 
@@ -186,7 +188,7 @@ def _error_of(log: kbat.PartitionLog) -> str | None:
     """Return why readers refuse a partition in a directory on this machine, if they do."""
     try:
         discover([log.directory])
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         return _message(error)
     return None
 
@@ -215,7 +217,7 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
         try:
             incomplete = incomplete_bytes(log)
             largest = _largest([segment.largest_timestamp for segment in log.segments])
-        except UNREADABLE as error:
+        except _UNREADABLE as error:
             about["error"] = _message(error)
     return {
         "topic": log.topic,

@@ -35,10 +35,6 @@ def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
     return list(kbat.LogDirectory(str(path), **chosen, **path.options).partitions)
 
 
-# Errors of a partition that can't be read. ValueError: a pipe or a device has the name of a segment.
-UNREADABLE = (kbat.KbatError, OSError, ValueError)
-
-
 def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple[list[tuple[Log, T]], Errors, int]:
     """Read every partition. One that can't be read does not hide the others: its error is returned.
 
@@ -53,7 +49,7 @@ def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple
             try:
                 found.append((log, read(log)))
                 incomplete += incomplete_bytes(log)
-            except UNREADABLE as error:
+            except (kbat.KbatError, OSError) as error:
                 errors.append((path_of(log), str(error)))
             if callback:
                 callback(place + 1, len(logs))
