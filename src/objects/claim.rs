@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use object_store::path::Path as Key;
-use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
 use super::error::converted;
 use super::runtime::{repeated, wait};
@@ -35,7 +35,9 @@ pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
         let (store, prefix) = (Arc::clone(store), prefix.clone());
         wait(async move { store.list(Some(&prefix)).try_collect::<Vec<_>>().await })
     });
-    let is_empty = objects?.map_err(converted).map(|objects| objects.iter().all(|object| object.location == claim));
+    // an object with the key of the prefix marks the folder
+    let is_own = |object: &ObjectMeta| object.location == claim || object.location == *prefix && object.size == 0;
+    let is_empty = objects?.map_err(converted).map(|objects| objects.iter().all(is_own));
     if !matches!(is_empty, Ok(true)) {
         release(store, prefix)?;
     }

@@ -50,6 +50,19 @@ impl ObjectListing {
         let objects = objects.take_while(move |other| other.starts_with(key)).filter(is_under);
         objects.chain(self.directories.iter().map(String::as_str).filter(is_under))
     }
+
+    /// Removes objects that have the key of a directory. The S3 console and Hadoop write such objects to mark folders:
+    /// their keys end with a slash, which `object_store` removes.
+    fn remove_markers(&mut self) {
+        let mut parents = BTreeSet::new();
+        for key in self.objects.keys() {
+            let mut parent = parent_of(key);
+            while !parent.is_empty() && parents.insert(parent.to_owned()) {
+                parent = parent_of(parent);
+            }
+        }
+        self.objects.retain(|key, _| !parents.contains(key) && !self.directories.contains(key));
+    }
 }
 
 /// The first component of a key under a directory.
@@ -191,6 +204,7 @@ async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object
         found.objects
     };
     listing.objects.extend(objects.into_iter().map(|object| (object.location.to_string(), object)));
+    listing.remove_markers();
     Ok(listing)
 }
 

@@ -22,13 +22,13 @@ pub(crate) fn store(objects: &[(&str, Vec<u8>)]) -> Arc<dyn ObjectStore> {
 
 #[test]
 fn objects_are_files_in_directories() {
-    let store = store(&[
+    let logs = store(&[
         ("logs/a-0/00000000000000000000.log", vec![1; 10]),
         ("logs/a-0/00000000000000000000.index", vec![]),
         ("logs/a-0-x/y", vec![2]),
         ("other", vec![3]),
     ]);
-    let root = Location::of_objects(store, "s3://bucket", "logs/");
+    let root = Location::of_objects(logs, "s3://bucket", "logs/");
     assert!(root.is_dir());
     let names = |location: &Location| -> Vec<String> {
         location.entries().unwrap().iter().map(|entry| entry.name().to_owned()).collect()
@@ -43,6 +43,16 @@ fn objects_are_files_in_directories() {
     assert_eq!(partition.join("00000000000000000000.index").head(4).unwrap(), [0; 0]);
     assert!(root.join("a-1").open().unwrap_err().is_not_found());
     assert!(!root.join("a-1").exists() && !root.join("a").is_dir());
+    // an object with the key of a directory marks a folder, or is hidden by it, as in a file system
+    let marked = store(&[("a", vec![]), ("a/b", vec![1]), ("a/b/c.log", vec![2]), ("a/d", vec![])]);
+    for root in ["", "a"] {
+        let root = Location::of_objects(Arc::clone(&marked), "s3://bucket", root);
+        let directory = if root.name() == "a" { root } else { root.join("a") };
+        assert!(directory.is_dir() && directory.join("b").is_dir());
+        assert_eq!(names(&directory), ["b", "d"]);
+        assert_eq!(names(&directory.join("b")), ["c.log"]);
+        assert!(!directory.join("d").is_dir());
+    }
     // around the prefix
     assert_eq!(root.directory().join("other").head(4).unwrap(), [3]);
     assert_eq!(names(&root.directory()), ["logs", "other"]);

@@ -116,6 +116,16 @@ def test_a_reserved_prefix_is_refused(s3_server: S3Server) -> None:
         kbat.rewrite(TXN, target, storage_options=s3_server.options)
 
 
+def test_a_marked_folder_is_a_target_as_an_empty_directory_is(s3_server: S3Server) -> None:
+    s3_server.put("writes/marked/out-0/", b"")
+    target = s3_server.url("writes/marked/out-0")
+    kbat.rewrite(TXN, target, storage_options=s3_server.options)
+    found = kbat.scan(target, storage_options=s3_server.options).count()
+    assert found == kbat.scan(TXN).count() > 0
+    with pytest.raises(ValueError, match="the output directory is not empty"):
+        kbat.rewrite(TXN, target, storage_options=s3_server.options)
+
+
 def test_parquet_in_a_bucket_is_that_of_the_file_system(s3_server: S3Server, tmp_path: Path) -> None:
     scan = kbat.scan(DATA / "log-dir", columns=["topic", "partition", "offset", "value"])
     expected = kbat.write_parquet(scan, tmp_path / "out", partition_by=["topic"])

@@ -129,3 +129,35 @@ def test_files_written_from_objects_are_those_from_files(case: str, command: str
 
     found, stored = place.both(write, case)
     assert stored == found
+
+
+def test_objects_that_mark_folders_hide_nothing(place: Place, s3_server: S3Server, tmp_path: Path) -> None:
+    """The S3 console and Hadoop write an empty object for a folder. Its key ends with a slash."""
+    directory = DATA / "log-dir"
+    s3_server.upload(directory, "marked/log-dir")
+    for name in ("log-dir/", *(f"log-dir/{path.name}/" for path in directory.iterdir() if path.is_dir())):
+        s3_server.put(f"marked/{name}", b"")
+    marked = Place(place.local, s3_server.url("marked"), place.options)
+    for run in (
+        partial(scanned, {}),
+        lambda source, options: kbat.verify(source, **options).to_dict(),
+        lambda source, options: sorted(kbat.LogDirectory(source, **options).end_offsets().items()),
+        lambda source, options: kbat.scan(f"{source}/txn-*", **options).count(),
+    ):
+        found, stored = marked.both(run, "log-dir")
+        assert stored == found
+    kbat.restore(f"{marked.stored}/log-dir", tmp_path / "restored", storage_options=place.options)
+    assert kbat.scan(tmp_path / "restored").count() == kbat.scan(directory).count()
+
+
+def test_objects_that_mark_folders_of_tiered_storage_hide_nothing(s3_server: S3Server) -> None:
+    plain, kafka = DATA / "tiered" / "aiven" / "plain", DATA / "tiered" / "kafka-local"
+    for source in (plain, kafka / "remote"):
+        s3_server.upload(source, f"marked-{source.name}", [path for path in source.rglob("*") if path.is_file()])
+        for path in source.rglob("*"):
+            if path.is_dir():
+                s3_server.put(f"marked-{source.name}/{path.relative_to(source).as_posix()}/", b"")
+    options: dict[str, Any] = {"storage_options": s3_server.options}
+    assert rows(s3_server.url("marked-plain"), **options) == rows(os.fspath(plain))
+    tail = os.fspath(kafka / "log-dir" / "orders-0")
+    assert rows(tail, remote=s3_server.url("marked-remote"), **options) == rows(tail, remote=kafka / "remote")
