@@ -19,6 +19,7 @@ from judge_inputs import reproducible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 NOW = 1_700_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -466,3 +467,16 @@ def test_a_time_for_all_rows_is_written_in_every_usual_form() -> None:
     assert kbat.encode(table, timestamp="2023-11-14T22:13:20Z") == expected
     moment = dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC)
     assert kbat.encode(table, timestamp=moment) == expected
+
+
+def test_fractions_of_a_millisecond_round_down_wherever_a_record_is_written(tmp_path: Path) -> None:
+    moment = dt.datetime(2023, 11, 14, 22, 13, 20, 999_999, tzinfo=dt.UTC)
+    value = pa.table({"value": pa.array([b"a"], pa.binary())})
+    column = value.append_column("timestamp", pa.array([moment], pa.timestamp("us", "UTC")))
+    builder = kbat.BatchBuilder()
+    builder.append(None, b"a", timestamp=moment)
+    with kbat.LogWriter(tmp_path / "t-0") as writer:
+        writer.append(None, b"a", timestamp=moment.isoformat())
+    for source in (kbat.encode(column), kbat.encode(value, timestamp=moment), builder.finish(), tmp_path):
+        [found] = kbat.scan(source, columns=["timestamp"]).to_pyarrow()["timestamp"].to_pylist()
+        assert found == dt.datetime(2023, 11, 14, 22, 13, 20, 999_000, tzinfo=dt.UTC), source

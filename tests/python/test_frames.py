@@ -37,6 +37,8 @@ def ten(base: int, **settings: Any) -> bytes:  # noqa: ANN401 -- those of the bu
 
 
 THIRTY = ten(0) + ten(10) + ten(20)
+#: Ten records with a timestamp, then two without.
+TWELVE = ten(5) + build([(-1, b"key", b"none"), (-1, b"key", b"5")], base_offset=15)
 #: As THIRTY, its first and last batch broken.
 BROKEN = bytes(patched(ten(0), 17, ">I", 0)) + ten(10) + bytes(patched(ten(20), 17, ">I", 0))
 
@@ -138,21 +140,24 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+missing_timestamps = st.sampled_from([None, -1, T0, T0 + 12_000])
+
+
 @settings(max_examples=50, deadline=None)
-@given(predicate=predicates(pl.col))
-def test_polars_filters_as_it_filters_a_frame(log_dir: Path, predicate: pl.Expr) -> None:
-    scan = kbat.scan([log_dir, ten(5)])
+@given(predicate=predicates(pl.col), missing=missing_timestamps)
+def test_polars_filters_as_it_filters_a_frame(log_dir: Path, predicate: pl.Expr, missing: int | None) -> None:
+    scan = kbat.scan([log_dir, TWELVE], missing_timestamp=missing)
     expected = scan.to_polars().filter(predicate)
     assert kbat.scan_polars(scan).filter(predicate).collect().equals(expected)
     assert kbat.scan_polars(scan).filter(predicate).select("value").collect().equals(expected.select("value"))
 
 
 @settings(max_examples=50, deadline=None)
-@given(predicate=predicates(ds.field))
-def test_dataset_filters_as_a_table_filters(log_dir: Path, predicate: ds.Expression) -> None:
-    scan = kbat.scan([log_dir, ten(5)])
+@given(predicate=predicates(ds.field), missing=missing_timestamps)
+def test_dataset_filters_as_a_table_filters(log_dir: Path, predicate: ds.Expression, missing: int | None) -> None:
+    scan = kbat.scan([log_dir, TWELVE], missing_timestamp=missing)
     table = scan.to_pyarrow()
-    assert len(table) == 130
+    assert len(table) == 132
     expected = table.filter(predicate)
     assert kbat.dataset(scan).to_table(filter=predicate) == expected
     assert kbat.dataset(scan).filter(predicate).count_rows() == len(expected)
@@ -296,6 +301,20 @@ def test_records_without_a_timestamp_are_nulls_that_no_bound_hides(threshold: in
     assert found.count_rows(filter=early) == (threshold > 0)
     assert found.count_rows(filter=early | null) == 1 + (threshold > 0)
     assert frame.filter((TIMESTAMP < instant(threshold)) | TIMESTAMP.is_null()).collect().height == 1 + (threshold > 0)
+
+
+def test_a_filter_finds_records_to_which_missing_timestamp_gives_a_time() -> None:
+    options: dict[str, Any] = {"missing_timestamp": T0 + 10_000}
+    between = (instant(9), instant(11))
+    frame = kbat.scan_polars(TWELVE, **options)
+    assert offsets(frame.filter(TIMESTAMP.is_between(*between))) == [9, 10, 11, 15, 16]
+    assert offsets(frame.filter(TIMESTAMP == instant(5))) == [5]
+    found = (ds.field("timestamp") >= between[0]) & (ds.field("timestamp") <= between[1])
+    assert kbat.dataset(TWELVE, **options).count_rows(filter=found) == 5
+    with duckdb.connect() as connection:
+        kbat.register_duckdb(connection, "log", TWELVE, **options)
+        query = "SELECT count(*) FROM log WHERE timestamp BETWEEN ? AND ?"
+        assert connection.execute(query, between).fetchall() == [(5,)]
 
 
 def test_polars_schema_needs_no_data(tmp_path: Path) -> None:

@@ -307,6 +307,9 @@ class Scan:
     ) -> Scan:
         """Return the same scan with narrower bounds.
 
+        Records without a timestamp are in no time range. So if ``missing_timestamp`` gives them one within the range,
+        the scan is not narrowed by time, and returns rows outside of it too.
+
         Args:
             columns: Names of the columns, in order, as for :func:`scan`. Default: the columns of this scan.
             start_offset: First offset to read, if it is later than this scan's.

@@ -110,7 +110,8 @@ class BatchBuilder:
         Args:
             key: Bytes-like, or None for null.
             value: Bytes-like, or None for null.
-            timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+            timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone,
+                whose microseconds round down to milliseconds.
             headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
                 ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
             offset: Offset above the last one; the next one by default.

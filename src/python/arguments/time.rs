@@ -13,14 +13,31 @@ const SECONDS_NOW: std::ops::Range<i64> = 1_500_000_000..2_000_000_000;
 /// Milliseconds from 2001 to 2100.
 const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_102_444_800_000;
 
-/// Converts a time to milliseconds since the epoch; fractions of a millisecond round up. Rejects numbers that look
-/// like seconds.
+/// What becomes of fractions of a millisecond.
+#[derive(Clone, Copy)]
+enum Rounding {
+    /// The first millisecond that is not before the time.
+    Up,
+    Down,
+}
+
+/// Converts a time that is searched to milliseconds since the epoch; fractions of a millisecond round up. Rejects
+/// numbers that look like seconds.
 pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     not_seconds(instant(object)?, &SECONDS_NOW)
 }
 
+/// Like [`milliseconds`], for the timestamp of a record: fractions round down, as in a column and in Java.
+pub(crate) fn record_timestamp(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    not_seconds(rounded(object, Rounding::Down)?, &SECONDS_NOW)
+}
+
 /// Like [`milliseconds`], for values computed by a filter: any number is accepted as milliseconds.
 pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    rounded(object, Rounding::Up)
+}
+
+fn rounded(object: &Bound<'_, PyAny>, rounding: Rounding) -> PyResult<i64> {
     if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
         return object.extract();
     }
@@ -36,7 +53,7 @@ pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
                 format!("{text} is not a time: write ISO 8601 with a time zone, such as 2026-11-22T10:00:00Z");
             PyValueError::new_err(message)
         })?;
-        return of_datetime(&parsed, &module);
+        return of_datetime(&parsed, &module, rounding);
     }
     if !object.is_instance(&class)? {
         let message = format!(
@@ -45,10 +62,10 @@ pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
         );
         return Err(PyTypeError::new_err(message));
     }
-    of_datetime(object, &module)
+    of_datetime(object, &module, rounding)
 }
 
-fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyResult<i64> {
+fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>, rounding: Rounding) -> PyResult<i64> {
     if datetime.getattr("tzinfo")?.is_none() {
         let message = "a time without a time zone is ambiguous: add one, such as Z, +02:00 or tzinfo=timezone.utc";
         return Err(PyValueError::new_err(message));
@@ -56,8 +73,10 @@ fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyR
     let utc = module.getattr("timezone")?.getattr("utc")?;
     let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
     let millisecond = module.getattr("timedelta")?.call1((0, 0, 0, 1))?;
-    let before: i64 = epoch.sub(datetime)?.floor_div(millisecond)?.extract()?;
-    Ok(before.saturating_neg())
+    match rounding {
+        Rounding::Up => epoch.sub(datetime)?.floor_div(millisecond)?.extract::<i64>().map(i64::saturating_neg),
+        Rounding::Down => datetime.sub(epoch)?.floor_div(millisecond)?.extract(),
+    }
 }
 
 /// Like [`milliseconds`], for bounds of what is read. Refuses microseconds and nanoseconds too.

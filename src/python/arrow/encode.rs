@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::header::NO_TIMESTAMP;
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
-use crate::python::arguments::time::milliseconds;
+use crate::python::arguments::time::record_timestamp;
 use crate::python::arrow::input::{InputBatches, arrow_input};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
@@ -159,7 +159,7 @@ pub(crate) fn encode_batches(
         batch_bytes,
         batch_rows,
         base_offset,
-        timestamp: timestamp.map(milliseconds).transpose()?,
+        timestamp: timestamp.map(record_timestamp).transpose()?,
         timestamp_type: parse_timestamp_type(timestamp_type)?,
         log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
         producer_id,

@@ -13,7 +13,7 @@ use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::NewHeader;
 use crate::python::arguments::names;
 use crate::python::arguments::record::{OwnedHeader, borrowed, own_headers};
-use crate::python::arguments::time::milliseconds;
+use crate::python::arguments::time::record_timestamp;
 use crate::python::runtime::errors::OrRaise;
 
 /// Builds a batch record by record, by the rules of Kafka's own builder.
@@ -114,7 +114,8 @@ impl PyBatchBuilder {
     /// Args:
     ///     key: Bytes-like, or None for null.
     ///     value: Bytes-like, or None for null.
-    ///     timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+    ///     timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone,
+    ///         whose microseconds round down to milliseconds.
     ///     headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
     ///         ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
     ///     offset: Offset above the last one; the next one by default.
@@ -131,7 +132,7 @@ impl PyBatchBuilder {
         headers: Option<&Bound<'_, PyAny>>,
         offset: Option<i64>,
     ) -> PyResult<()> {
-        let (py, timestamp) = (key.py(), milliseconds(timestamp)?);
+        let (py, timestamp) = (key.py(), record_timestamp(timestamp)?);
         let Some(headers) = headers else {
             return borrowed(key, "key", |key| {
                 borrowed(value, "value", |value| self.append_core(py, offset, timestamp, key, value, &[]))

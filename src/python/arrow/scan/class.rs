@@ -266,6 +266,9 @@ impl PyScan {
 
     /// Return the same scan with narrower bounds.
     ///
+    /// Records without a timestamp are in no time range. So if ``missing_timestamp`` gives them one within the range,
+    /// the scan is not narrowed by time, and returns rows outside of it too.
+    ///
     /// Args:
     ///     columns: Names of the columns, in order, as for :func:`scan`. Default: the columns of this scan.
     ///     start_offset: First offset to read, if it is later than this scan's.
@@ -292,8 +295,13 @@ impl PyScan {
         let (mut options, mut view) = (self.options.clone(), self.view.clone());
         options.start_offset = later(options.start_offset, start_offset);
         options.end_offset = earlier(options.end_offset, end_offset);
-        options.start_timestamp = later(options.start_timestamp, start_timestamp.map(instant).transpose()?);
-        options.end_timestamp = earlier(options.end_timestamp, end_timestamp.map(instant).transpose()?);
+        let (start, end) = (start_timestamp.map(instant).transpose()?, end_timestamp.map(instant).transpose()?);
+        let is_within =
+            |missing: i64| start.is_none_or(|start| start <= missing) && end.is_none_or(|end| missing < end);
+        if !options.missing_timestamp.is_some_and(is_within) {
+            options.start_timestamp = later(options.start_timestamp, start);
+            options.end_timestamp = earlier(options.end_timestamp, end);
+        }
         if let Some(columns) = columns {
             match &mut view {
                 ScanRows::Records => options.columns = parse_columns(columns)?,

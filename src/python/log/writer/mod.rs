@@ -16,7 +16,7 @@ use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::names::uuid;
 use crate::python::arguments::record::{OwnedHeader, borrowed, own_headers};
-use crate::python::arguments::time::milliseconds;
+use crate::python::arguments::time::record_timestamp;
 use crate::python::log::writer::records::PyRecordWriter;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::submodule::add_submodule;
@@ -163,7 +163,8 @@ impl PyLogWriter {
     /// Args:
     ///     key: Bytes-like, or None for null.
     ///     value: Bytes-like, or None for null.
-    ///     timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+    ///     timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone,
+    ///         whose microseconds round down to milliseconds.
     ///     headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
     ///         ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
     ///
@@ -182,7 +183,7 @@ impl PyLogWriter {
         timestamp: &Bound<'_, PyAny>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
-        let (py, timestamp) = (key.py(), milliseconds(timestamp)?);
+        let (py, timestamp) = (key.py(), record_timestamp(timestamp)?);
         let owned = headers.map(own_headers).transpose()?.unwrap_or_default();
         let headers: Vec<NewHeader<'_>> = owned.iter().map(OwnedHeader::as_new).collect();
         borrowed(key, "key", |key| {
