@@ -285,6 +285,29 @@ def test_a_report_contains_broken_manifests(tmp_path: Path) -> None:
     assert any("manifest" in finding.message for finding in kbat.verify(tmp_path).findings)
 
 
+@pytest.mark.parametrize("mode", ["plain", "zstd-aes"])
+@pytest.mark.parametrize("more", [b"zz", bytes(1 << 20)], ids=len)
+def test_an_object_that_is_longer_than_its_manifest_says_loses_no_batch(mode: str, more: bytes, tmp_path: Path) -> None:
+    options: dict[str, Any] = keys_for(mode)
+    directory = copied(mode, "codec-none", tmp_path / "logs")
+    copied(mode, "codec-zstd", tmp_path / "logs")
+    with object_of(directory, ".log").open("ab") as file:
+        file.write(more)
+    with pytest.raises(kbat.CorruptError, match="bytes, but its manifest describes"):
+        kbat.scan(tmp_path / "logs", **options).to_pyarrow()
+    scan = kbat.scan(tmp_path / "logs", on_corrupt="report", **options)
+    errors = [error for error in scan.to_pyarrow()["error"].to_pylist() if error is not None]
+    assert [error["length"] for error in errors] == [len(more)]
+    assert "its manifest describes" in errors[0]["message"]
+    assert kbat.scan(tmp_path / "logs", on_corrupt="skip", **options).count() == 440
+    report = kbat.verify(tmp_path / "logs", **options)
+    [finding] = [finding for finding in report.findings if finding.severity == "error"]
+    assert "its manifest describes" in finding.message
+    assert report.record_count == 440
+    kbat.salvage(tmp_path / "logs" / "codec-none-0", tmp_path / "salvaged", **options)
+    assert kbat.scan(tmp_path / "salvaged").count() == 220
+
+
 @pytest.mark.parametrize("size", [2**31 - 1, 0, -1, 1 << 40])
 def test_a_manifest_that_lies_about_the_size_is_an_error(size: int, tmp_path: Path) -> None:
     for mode in ("plain", "zstd", "aes"):

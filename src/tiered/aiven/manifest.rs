@@ -155,13 +155,9 @@ impl Manifest {
         if self.encryption.is_some() { OVERHEAD_LEN } else { 0 }
     }
 
-    /// Fails if the manifest describes an object of fewer bytes than it has. That manifest belongs to another object.
-    pub(super) fn check_object_len(&self, len: u64) -> Result<()> {
-        let expected = self.chunks.transformed_len();
-        if len <= expected {
-            return Ok(());
-        }
-        Err(invalid(format!("the object has {len} bytes, but its manifest describes {expected}")))
+    /// Number of bytes that follow the last chunk in an object of this size. The plugin never writes any.
+    pub(crate) fn excess_len(&self, object_len: u64) -> u64 {
+        object_len.saturating_sub(self.chunks.transformed_len())
     }
 }
 

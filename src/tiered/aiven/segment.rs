@@ -46,8 +46,13 @@ impl DamagedChunks {
 ///
 /// Every error of a chunk names the object and the number of the chunk. Its position is the chunk's first byte in the
 /// original segment.
+///
+/// If the object has more bytes than its manifest describes, each of them is a byte after the original ones that can't
+/// be read, so that no reader overlooks them.
 pub struct Segment {
     log: Box<dyn ReadAt + Send + Sync>,
+    /// Number of bytes of the object that the manifest does not describe.
+    excess_len: u64,
     /// Name of the `.log` object.
     name: PathBuf,
     manifest: Manifest,
@@ -66,9 +71,8 @@ impl Segment {
     /// Opens a segment from its `.log` object, the content of its manifest, and the name of the `.log` object.
     ///
     /// # Errors
-    /// The errors of [`Manifest::parse`] and of decrypting the data key, with the name of the manifest.
-    /// [`ErrorKind::InvalidFile`] if the object has more bytes than the manifest describes. An object with fewer is
-    /// opened, because its first chunks can be read.
+    /// The errors of [`Manifest::parse`] and of decrypting the data key, with the name of the manifest. I/O errors. An
+    /// object of another size than the manifest describes is opened, because chunks of it can be read.
     pub(crate) fn open(
         log: Box<dyn ReadAt + Send + Sync>,
         manifest: &[u8],
@@ -82,8 +86,8 @@ impl Segment {
         let cipher = manifest.encryption.as_ref().map(|encryption| Cipher::new(encryption, keys)).transpose();
         let cipher = cipher.map_err(in_manifest)?;
         let len = log.byte_len().map_err(|error| error.with_path(&name))?;
-        manifest.check_object_len(len).map_err(|error| error.with_path(&name))?;
-        Ok(Self { log, name, manifest, cipher, limits: limits.clone(), cache: DecodedChunks::default() })
+        let excess_len = manifest.excess_len(len);
+        Ok(Self { log, excess_len, name, manifest, cipher, limits: limits.clone(), cache: DecodedChunks::default() })
     }
 
     /// Opens a segment of the plugin's file system backend, or of downloaded objects: a `.log` file with its manifest
@@ -92,8 +96,7 @@ impl Segment {
     /// # Errors
     /// I/O errors, such as for a segment without a manifest, which is incomplete.
     /// [`ErrorKind::InvalidArgument`] for an unknown or wrong encryption key, for a segment in Iceberg's format, and
-    /// for an unknown version of the manifest. [`ErrorKind::InvalidFile`] for a malformed manifest, and for a `.log`
-    /// object that is larger than its manifest describes.
+    /// for an unknown version of the manifest. [`ErrorKind::InvalidFile`] for a malformed manifest.
     pub fn open_file(path: impl Into<Location>, keys: &EncryptionKeys, limits: &Limits) -> Result<Self> {
         let path: Location = path.into();
         let manifest = path.with_extension(ObjectKind::Manifest.suffix().trim_start_matches('.'));
@@ -120,11 +123,16 @@ impl Segment {
     /// Reads original bytes at a position until `out` is full or the segment ends. Returns the number of bytes read.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidFile`] for a chunk that is missing, truncated, or not the one that was encrypted.
+    /// - [`ErrorKind::InvalidFile`] for a chunk that is missing, truncated, or not the one that was encrypted; and if
+    ///   `out` extends over the end of a segment whose object has more bytes than its manifest describes.
     /// - [`ErrorKind::Decompression`] for a chunk that is not a zstd frame of the expected content.
     /// - [`ErrorKind::Limit`] for a chunk that exceeds the limits on decompressed bytes.
     /// - I/O errors.
     pub fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let end = position.saturating_add(u64_of(out.len()));
+        if let Some(error) = self.excess_in(&(position..end)) {
+            return Err(error);
+        }
         let wanted = self.original_len().saturating_sub(position).min(u64_of(out.len()));
         let out = out.part_mut(..usize_from_u64(wanted));
         if self.cipher.is_none() && !self.manifest.is_compressed {
@@ -140,7 +148,7 @@ impl Segment {
     /// # Errors
     /// [`ErrorKind::Limit`] and I/O errors, which say nothing about the stored bytes.
     pub(crate) fn read_over_damage(&self, out: &mut [u8], position: u64, damaged: &mut DamagedChunks) -> Result<usize> {
-        let wanted = self.original_len().saturating_sub(position).min(u64_of(out.len()));
+        let wanted = self.byte_len()?.saturating_sub(position).min(u64_of(out.len()));
         let end = position.saturating_add(wanted);
         if self.first_damaged(&(position..end), damaged).is_none() {
             match self.read_at(out, position) {
@@ -170,6 +178,10 @@ impl Segment {
             }
             at = chunk_end;
         }
+        if self.excess_len > 0 {
+            out.part_mut(usize_from_u64(at.saturating_sub(position))..usize_from_u64(wanted)).fill(DAMAGED_BYTE);
+            at = end;
+        }
         Ok(usize_from_u64(at.saturating_sub(position)))
     }
 
@@ -183,9 +195,21 @@ impl Segment {
         chunks.chunk(number)
     }
 
-    /// The error of the first damaged chunk in a range of original bytes.
+    /// The error for a range with bytes that the manifest does not describe.
+    fn excess_in(&self, range: &Range<u64>) -> Option<Error> {
+        let excess = self.original_len()..self.original_len().saturating_add(self.excess_len);
+        if excess.is_empty() || range.is_empty() || range.end <= excess.start || range.start >= excess.end {
+            return None;
+        }
+        let described = self.manifest.chunks.transformed_len();
+        let len = described.saturating_add(self.excess_len);
+        let message = format!("the object has {len} bytes, but its manifest describes {described}");
+        Some(Error::new(ErrorKind::InvalidFile(message)).at(excess.start).with_path(&self.name))
+    }
+
+    /// The error of the first damaged chunk in a range of bytes, or of bytes after the last chunk.
     pub(crate) fn damage_in(&self, original: &Range<u64>, damaged: &DamagedChunks) -> Option<Error> {
-        let chunk = self.first_damaged(original, damaged)?;
+        let Some(chunk) = self.first_damaged(original, damaged) else { return self.excess_in(original) };
         self.read_at(&mut vec![0; usize_from_u64(chunk.original_len())], chunk.original.start).err()
     }
 
@@ -347,7 +371,7 @@ impl Segment {
 
 impl ReadAt for Segment {
     fn byte_len(&self) -> Result<u64> {
-        Ok(self.original_len())
+        Ok(self.original_len().saturating_add(self.excess_len))
     }
 
     fn limit_ahead(&self, end: u64) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, PositionedFile, ReadAt, Status, StatusKind, StoredFile};
@@ -52,7 +53,7 @@ impl File {
         let (len, modified) = match self {
             Self::Renamed(location) => return location.status(),
             Self::Content(bytes) => (u64_of(bytes.len()), None),
-            Self::Log(segment) => (segment.manifest.chunks.original_len(), segment.log.status()?.modified),
+            Self::Log(segment) => segment.len_and_modified()?,
             Self::Index(segment, part) => (u64_of(part(segment.indexes()?).len()), None),
             Self::Part(file, range) => (range.end.saturating_sub(range.start), file.status()?.modified),
         };
@@ -188,6 +189,13 @@ impl Chunked {
         let segment = Arc::new(Segment::open(log, &self.manifest_bytes, &self.keys, &limits, self.log.path())?);
         *open = Arc::downgrade(&segment);
         Ok(segment)
+    }
+
+    /// The length of the open segment, and when its object was modified.
+    fn len_and_modified(&self) -> Result<(u64, Option<SystemTime>)> {
+        let object = self.log.status()?;
+        let len = self.manifest.chunks.original_len().saturating_add(self.manifest.excess_len(object.len));
+        Ok((len, object.modified))
     }
 
     pub(super) fn indexes(&self) -> Result<&Indexes> {

@@ -124,11 +124,29 @@ fn truncated_object_is_readable_up_to_the_chunk() {
 }
 
 #[test]
-fn object_larger_than_its_manifest_is_refused() {
+fn bytes_after_the_last_chunk_are_damage_after_the_original_bytes() {
     let (mut object, sizes) = compressed();
-    object.push(0);
-    let error = open(object, &manifest(100, 1050, &sizes)).unwrap_err();
-    assert!(error.to_string().contains("its manifest describes"), "{error}");
+    object.extend([1, 2, 3]);
+    let (segment, _) = open(object, &manifest(100, 1050, &sizes)).unwrap();
+    assert_eq!((segment.original_len(), segment.byte_len().unwrap()), (1050, 1053));
+    assert_eq!(read(&segment, 0, 1050).unwrap(), original());
+    assert!(read(&segment, 1053, 10).unwrap().is_empty());
+    for (position, len) in [(0, 1051), (1050, 1), (1052, 10)] {
+        let error = read(&segment, position, len).unwrap_err();
+        assert!(error.to_string().contains("bytes, but its manifest describes"), "{error}");
+        assert_eq!(error.position().byte, Some(1050));
+        assert_eq!(error.path(), Some(Path::new("t-0/segment.log")));
+    }
+    for position in [0, 1049, 1050, 1052, 1053, 1054] {
+        let (mut out, mut damaged) = (vec![7; 1060], DamagedChunks::default());
+        let count = segment.read_over_damage(&mut out, position, &mut damaged).unwrap();
+        let mut expected = original();
+        expected.extend([DAMAGED_BYTE; 3]);
+        assert_eq!(out[..count], *expected.get(usize_from_u64(position)..).unwrap_or_default());
+        assert!(
+            segment.damage_in(&(1049..1051), &damaged).is_some() && segment.damage_in(&(0..1050), &damaged).is_none()
+        );
+    }
 }
 
 #[test]
