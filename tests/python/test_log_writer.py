@@ -194,6 +194,27 @@ def test_log_writer_with_bad_options_raises(tmp_path: Path, options: dict[str, A
     assert not (tmp_path / "new").exists()
 
 
+def test_no_batch_is_larger_than_the_limits_of_its_readers(tmp_path: Path) -> None:
+    limits = kbat.Limits(batch_len=1000)
+    large = kbat.BatchBuilder()
+    large.append(None, bytes(2000), timestamp=0)
+    with kbat.LogWriter(tmp_path / "t-0", limits=limits, batch_size=10_000) as writer:
+        with pytest.raises(ValueError, match=r"a batch of 20\d\d bytes is larger than limits.batch_len \(1000\)"):
+            writer.append(None, bytes(2000), timestamp=0)
+        with pytest.raises(ValueError, match=r"a batch of 20\d\d bytes is larger than limits.batch_len \(1000\)"):
+            writer.append_batch(large.finish())
+        for number in range(100):
+            assert writer.append(None, bytes(50), timestamp=0) == number
+    assert kbat.scan(tmp_path, limits=limits).count() == 100
+    with kbat.LogWriter(tmp_path / "t-1", limits=limits, compression="zstd") as writer:
+        with pytest.raises(ValueError, match="counted before compression, is larger than limits"):
+            writer.append(None, bytes(2000), timestamp=0)
+        compressed = kbat.BatchBuilder(compression="zstd")
+        compressed.append(None, bytes(2000), timestamp=0)
+        writer.append_batch(compressed.finish())
+    assert kbat.scan(tmp_path / "t-1", limits=limits).count() == 1
+
+
 def test_log_writer_shared_by_threads_gives_each_record_its_offset(tmp_path: Path) -> None:
     """Each offset is returned to only one thread, and is the offset in the log."""
     told: dict[int, bytes] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
+from command_line import json_of, run
 from data import DATA
 from outcomes import COLUMNS, lookups, outcome, rows, without
 
@@ -281,8 +282,14 @@ def test_a_report_contains_damaged_chunks(damage: Callable[[Path], None], tmp_pa
 
 
 def test_a_report_contains_broken_manifests(tmp_path: Path) -> None:
-    object_of(copied("plain", "codec-none", tmp_path), ".rsm-manifest").write_text('{"version":"1"')
+    manifest = object_of(copied("plain", "codec-none", tmp_path), ".rsm-manifest")
+    manifest.write_text('{"version":"1"')
     assert any("manifest" in finding.message for finding in kbat.verify(tmp_path).findings)
+    # the directory that the report names is none of the file system
+    assert json_of("verify", tmp_path, exit_code=2)["next"] == []
+    message = run("cat", tmp_path).stderr
+    assert manifest.name in message
+    assert message.strip().endswith(f"'kbat verify {tmp_path}' checks the other segments")
 
 
 @pytest.mark.parametrize("mode", ["plain", "zstd-aes"])

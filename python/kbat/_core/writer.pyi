@@ -38,7 +38,7 @@ class LogWriter:
         start_offset: First offset of a new partition.
         sync: When data is flushed to disk. ``"flush"``: by ``flush``, by ``close`` and at the end of a segment;
             ``"always"``: also after each batch.
-        limits: Bounds on existing data and on appended batches.
+        limits: Bounds on existing data and on the batches that are written: none is larger than ``batch_len``.
 
     Raises:
         ValueError: An argument is invalid or breaks Kafka's rules, the directory has another writer or a running

@@ -13,7 +13,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.place import NothingToReadError, foreign, repairable, word
+from kbat.cli.place import MANIFEST, NothingToReadError, foreign, repairable, word
 
 P = ParamSpec("P")
 
@@ -133,6 +133,8 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
             advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":
             advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
+        case kbat.KbatError() if damaged.suffix == MANIFEST:
+            advice = f"'kbat verify {word(paths[0])}{paths[0].again}' checks the other segments"
         case kbat.errors.UnsupportedError():
             advice = f"'kbat verify {word(path)}{path.again}' lists everything that can't be read"
         case kbat.KbatError():

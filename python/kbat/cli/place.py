@@ -15,6 +15,8 @@ from kbat.cli.location import Location
 
 _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
+# The end of the name of an object that describes a segment of Aiven's tiered storage.
+MANIFEST = ".rsm-manifest"
 # Bytes in which other formats are recognized.
 _HEAD_LEN = 512
 _FOREIGN = "not a Kafka log segment: "
@@ -99,6 +101,8 @@ def _emptiness(path: Location) -> str:
 
 def foreign(path: Location) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
+    if path.suffix == MANIFEST:
+        return ""
     try:
         refuse_foreign(str(path), **path.options)
     except (OSError, ValueError, kbat.KbatError) as error:

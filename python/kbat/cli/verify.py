@@ -1,5 +1,6 @@
 """`kbat verify`: what is wrong, and the next command to type."""
 
+import os
 import re
 from collections import Counter
 from enum import Enum, auto
@@ -132,7 +133,7 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
     logs = [directory for directory in found[_Help.LOG] if directory not in unread]
     commands: dict[str, str] = {}
     for place in found[_Help.ACCESS]:
-        if place.is_local or not path.is_url:
+        if not _is_missing(place):
             commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
     for place in found[_Help.DUMP]:
         salvaged = word(f"salvaged/{place.stem}")
@@ -145,6 +146,17 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
         if directory not in unread and directory not in logs and not foreign_directory(directory):
             commands.update(_commands_for_index(path if path.is_file else directory))
     return commands
+
+
+def _is_missing(place: Location) -> bool:
+    """Return whether the file system has no such file: objects, and what tiered storage presents as directories."""
+    try:
+        os.lstat(str(place))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _recovery(directory: Location) -> dict[str, str]:

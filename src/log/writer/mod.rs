@@ -164,8 +164,9 @@ impl LogWriter {
     /// [`LogWriter::flush`]. Returns its offset. `timestamp` is in milliseconds since the epoch, −1 for none.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a record that Kafka's rules forbid, in
-    /// which case nothing is appended; I/O errors while writing a full batch.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a record that Kafka's rules forbid, or that
+    /// is too large for [`LogWriterOptions::segment_bytes`] or [`LogWriterOptions::limits`], in which case nothing is
+    /// appended; I/O errors while writing a full batch.
     pub fn append(
         &mut self,
         timestamp: i64,
@@ -175,12 +176,11 @@ impl LogWriter {
     ) -> Result<i64> {
         self.check_usable()?;
         let len = record_len(i32::MAX, i64::MAX, key, value, headers);
-        self.options.check_batch_len(batch_len_bound(2, self.options.compression, len))?;
+        self.options.check_record_batch_len(batch_len_bound(2, self.options.compression, len))?;
         let fills = |size: usize, bound: usize| size.saturating_add(len) > bound;
-        let segment_bytes = usize_from_u64(self.options.segment_bytes);
+        let most = usize_from_u64(self.options.segment_bytes).min(self.options.limits.batch_len);
         if self.pending.record_count() > 0
-            && (fills(self.pending.size(), self.options.batch_size)
-                || fills(self.pending.estimated_size(), segment_bytes))
+            && (fills(self.pending.size(), self.options.batch_size) || fills(self.pending.estimated_size(), most))
         {
             self.write_pending()?;
         }
@@ -201,8 +201,8 @@ impl LogWriter {
     ///
     /// # Errors
     /// The error of a corrupt batch. [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the bytes do
-    /// not end with a complete batch, for a batch over [`LogWriterOptions::segment_bytes`], and for offsets that do
-    /// not increase. I/O errors.
+    /// not end with a complete batch, for a batch over [`LogWriterOptions::segment_bytes`] or [`Limits::batch_len`],
+    /// and for offsets that do not increase. I/O errors.
     pub fn append_batches(&mut self, bytes: &[u8], offsets: OffsetPolicy) -> Result<i64> {
         self.check_usable()?;
         self.write_pending()?;

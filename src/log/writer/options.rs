@@ -52,7 +52,8 @@ pub struct LogWriterOptions {
     pub start_offset: i64,
     /// When written data is flushed to disk.
     pub sync: SyncPolicy,
-    /// Limits for reading the partition when it is opened, and for appended batches.
+    /// Limits for reading the partition when it is opened, and for batches that are written. No batch is larger than
+    /// [`Limits::batch_len`].
     pub limits: Limits,
 }
 
@@ -95,11 +96,27 @@ impl LogWriterOptions {
         }
     }
 
-    /// Refuses a batch that is larger than a segment.
+    /// Refuses a batch that is larger than a segment, or that a reader with the limits would refuse.
     pub(super) fn check_batch_len(&self, len: usize) -> Result<()> {
-        if u64_of(len) <= self.segment_bytes {
-            return Ok(());
+        self.check_len(len, || format!("a batch of {len} bytes"))
+    }
+
+    /// Refuses a record that may need a batch of `len` bytes if it can't be compressed.
+    pub(super) fn check_record_batch_len(&self, len: usize) -> Result<()> {
+        self.check_len(len, || match self.compression {
+            Compression::None => format!("a batch of {len} bytes"),
+            _ => format!("a record whose batch may have {len} bytes, which are counted before compression,"),
+        })
+    }
+
+    fn check_len(&self, len: usize, what: impl Fn() -> String) -> Result<()> {
+        let (segment_bytes, batch_len) = (self.segment_bytes, self.limits.batch_len);
+        if u64_of(len) > segment_bytes {
+            return Err(Error::argument(format!("{} is larger than segment_bytes ({segment_bytes})", what())));
         }
-        Err(Error::argument(format!("a batch of {len} bytes is larger than segment_bytes ({})", self.segment_bytes)))
+        if len > batch_len {
+            return Err(Error::argument(format!("{} is larger than limits.batch_len ({batch_len})", what())));
+        }
+        Ok(())
     }
 }
