@@ -20,6 +20,8 @@ use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::partition::{PartitionLog, log_starts};
 use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_base_offset};
 use crate::store::refuse_foreign_directory;
+#[cfg(feature = "plan")]
+use crate::store::refuse_misplaced_logs;
 
 /// The offset checkpoints that a broker keeps.
 pub const OFFSET_CHECKPOINTS: [&str; 4] = [
@@ -86,6 +88,32 @@ impl LogDirectory {
     /// The errors of [`LogDirectory::open`].
     pub fn open_with(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
         let path: &Location = &path.into();
+        let directory = Self::list(path, limits)?;
+        if directory.has_no_partition() {
+            refuse_foreign_directory(path)?;
+        }
+        Ok(directory)
+    }
+
+    /// Like [`LogDirectory::open`], for a directory to which partitions are written: it may have other files only.
+    ///
+    /// # Errors
+    /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a partition directory, and for
+    /// a directory around log directories.
+    #[cfg(feature = "plan")]
+    pub(crate) fn open_target(path: &Location) -> Result<Self> {
+        let directory = Self::list(path, &Limits::default())?;
+        if directory.has_no_partition() {
+            refuse_misplaced_logs(path)?;
+        }
+        Ok(directory)
+    }
+
+    fn has_no_partition(&self) -> bool {
+        self.partitions.is_empty() && self.stray.iter().all(|stray| stray.partition.is_none())
+    }
+
+    fn list(path: &Location, limits: &Limits) -> Result<Self> {
         let entries = path.entries()?;
         let mut directory = Self {
             path: path.clone(),
@@ -116,9 +144,6 @@ impl LogDirectory {
                 let log = live.then(|| PartitionLog::list(&entry, starts.as_ref(), limits));
                 directory.add(entry, partition, log);
             }
-        }
-        if directory.partitions.is_empty() && directory.stray.iter().all(|stray| stray.partition.is_none()) {
-            refuse_foreign_directory(path)?;
         }
         directory.partitions.sort_by(|a, b| a.topic_partition().cmp(&b.topic_partition()));
         directory.stray.sort_by(|a, b| a.path.cmp(&b.path));

@@ -31,8 +31,17 @@ pub struct WriteJob {
     overwrite: bool,
     /// Whether the job created the target.
     is_new: bool,
-    /// Number of partitions of each existing topic.
-    pub(super) partition_counts: BTreeMap<String, u32>,
+    /// The topics of the target before the write.
+    pub(super) existing: BTreeMap<String, ExistingTopic>,
+}
+
+/// The partitions of a topic before a write.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ExistingTopic {
+    /// One more than the largest number of a partition.
+    pub(super) partition_count: u32,
+    /// Number of segments of all its partitions.
+    pub(super) segment_count: u32,
 }
 
 impl WriteJob {
@@ -57,12 +66,12 @@ impl WriteJob {
         let path = parsed.directory()?;
         let target = Path::new(&path);
         finish_commits(target)?;
-        let partition_counts = partition_counts(target)?;
+        let existing = existing_topics(target)?;
         let is_new = !target.exists();
         let directory = target.join(format!(".kbat-{:032x}", random()));
         at(&directory, fs::create_dir_all(&directory))?;
         let directory = text_of(&directory)?;
-        Ok(Self { options: options.to_vec(), path, directory, overwrite, is_new, partition_counts })
+        Ok(Self { options: options.to_vec(), path, directory, overwrite, is_new, existing })
     }
 
     /// The job as bytes for [`from_bytes`](Self::from_bytes).
@@ -158,17 +167,19 @@ impl WriteJob {
     }
 }
 
-/// The number of partitions of each existing topic.
-fn partition_counts(path: &Path) -> Result<BTreeMap<String, u32>> {
-    let mut counts = BTreeMap::new();
+fn existing_topics(path: &Path) -> Result<BTreeMap<String, ExistingTopic>> {
+    let mut topics = BTreeMap::new();
     if !path.exists() {
-        return Ok(counts);
+        return Ok(topics);
     }
-    for log in LogDirectory::open(Location::local(path))?.partitions() {
+    for log in LogDirectory::open_target(&Location::local(path))?.partitions() {
         if let Some(partition) = log.topic_partition() {
-            let count = counts.entry(partition.topic.clone()).or_insert(0);
-            *count = partition.partition.unsigned_abs().saturating_add(1).max(*count);
+            let topic: &mut ExistingTopic = topics.entry(partition.topic.clone()).or_default();
+            let count = partition.partition.unsigned_abs().saturating_add(1);
+            topic.partition_count = topic.partition_count.max(count);
+            let segment_count = u32::try_from(log.segments().len()).unwrap_or(u32::MAX);
+            topic.segment_count = topic.segment_count.saturating_add(segment_count);
         }
     }
-    Ok(counts)
+    Ok(topics)
 }

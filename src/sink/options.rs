@@ -181,7 +181,7 @@ impl WriteOptions {
             }
         }
         let options = parser.options;
-        options.encoding(0, 0).validate()?;
+        options.encoding(0, 0).validate().map_err(|error| Error::argument(format!("kbat: {error}")))?;
         options.directory()?;
         Ok(options)
     }
@@ -245,6 +245,22 @@ static COLUMNS: [(&str, &[&str], &str); 6] = [
 /// read.
 const IGNORED_COLUMNS: [&str; 2] = ["offset", "timestampType"];
 
+/// The type without what follows its name: a collation, or the types of elements.
+fn base_of(data_type: &str) -> &str {
+    data_type.split(['<', ' ']).next().unwrap_or_default()
+}
+
+/// Whether headers can have this type. The fields of a header may have any names.
+fn are_headers(data_type: &str) -> bool {
+    let is_bytes = |field: &str| {
+        let (_, field_type) = field.rsplit_once(':').unwrap_or_default();
+        ["binary", "string", "void"].contains(&base_of(field_type))
+    };
+    let Some(element) = data_type.strip_prefix("array<").and_then(|rest| rest.strip_suffix('>')) else { return false };
+    let fields = element.strip_prefix("struct<").and_then(|rest| rest.strip_suffix('>'));
+    element == "void" || fields.is_some_and(|fields| fields.split(',').count() == 2 && fields.split(',').all(is_bytes))
+}
+
 /// Checks the columns of the rows: name and type in SQL of each.
 ///
 /// # Errors
@@ -262,9 +278,8 @@ pub(super) fn check_columns(columns: &[(String, String)], options: &WriteOptions
                 names.join(", ")
             )));
         };
-        // a string may have a collation after its name, and an array has its elements
-        let base = data_type.split(['<', ' ']).next().unwrap_or_default();
-        if !types.contains(&base) {
+        let is_right = if name == "headers" { are_headers(data_type) } else { types.contains(&base_of(data_type)) };
+        if !is_right {
             return Err(Error::argument(format!("kbat: column {name} has type {data_type}, but must be {shown}")));
         }
     }

@@ -1,4 +1,4 @@
-//! [`RowColumns`]: topic, partition and key of rows.
+//! [`RowColumns`]: what decides where rows belong.
 
 use std::str;
 
@@ -15,6 +15,7 @@ pub(super) struct RowColumns<'a> {
     topics: Topics<'a>,
     partitions: Partitions<'a>,
     keys: BytesColumn<'a>,
+    values: BytesColumn<'a>,
 }
 
 enum Topics<'a> {
@@ -48,7 +49,7 @@ impl<'a> RowColumns<'a> {
             Some(column) => Partitions::of(column.as_ref())?,
             None => Partitions::Missing,
         };
-        Ok(Self { topics, partitions, keys: bytes("key")? })
+        Ok(Self { topics, partitions, keys: bytes("key")?, values: bytes("value")? })
     }
 
     /// The topic of a row, which may not be a valid name.
@@ -83,6 +84,11 @@ impl<'a> RowColumns<'a> {
 
     pub(super) fn key(&self, row: usize) -> Option<&'a [u8]> {
         self.keys.get(row)
+    }
+
+    /// Bytes of the value; 0 for null.
+    pub(super) fn value_len(&self, row: usize) -> usize {
+        self.values.get(row).map_or(0, <[u8]>::len)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::partitioner::partition_for_key;
 use crate::plan::paths::text_of;
 use crate::plural::count_of;
 use crate::sink::files::{at, step};
-use crate::sink::job::WriteJob;
+use crate::sink::job::{ExistingTopic, WriteJob};
 use crate::sink::open_logs::OpenLogs;
 use crate::sink::options::{WriteOptions, check_topic};
 use crate::sink::rows::RowColumns;
@@ -28,6 +28,11 @@ use crate::store::TopicPartition;
 
 /// Bytes of a partition's records that are encoded together, about.
 const RUN_LEN: usize = 1 << 20;
+/// Bytes of records without a key that go to one partition before the next partition's turn. Much less would result in
+/// small batches.
+const TURN_LEN: usize = RUN_LEN;
+/// Bytes of a record besides its key and value, about, so that records without a value count too.
+const RECORD_OVERHEAD: usize = 16;
 /// Bytes of records that wait in all partitions of a task, at most.
 const MAX_WAITING_LEN: usize = 256 << 20;
 /// The columns of a record.
@@ -38,12 +43,11 @@ const RECORD_COLUMNS: [&str; 4] = ["key", "value", "headers", "timestamp"];
 /// Dropping it leaves the files to the job, which removes them.
 pub struct TaskWriter {
     options: WriteOptions,
-    /// Number of partitions of each existing topic.
-    partition_counts: BTreeMap<String, u32>,
+    existing: BTreeMap<String, ExistingTopic>,
     directory: PathBuf,
     number: u32,
-    /// Changes with every Arrow batch: the partition of rows without a key.
-    turn: u32,
+    /// Chooses the partition of rows without a key.
+    turn: Turn,
     /// Timestamp of rows without one, in milliseconds since the epoch.
     now: i64,
     partitions: Vec<PartitionRows>,
@@ -53,6 +57,13 @@ pub struct TaskWriter {
     waiting_len: usize,
     max_waiting_len: usize,
     counts: WriteCounts,
+}
+
+/// Whose turn it is to get rows without a key.
+struct Turn {
+    number: u32,
+    /// Bytes of records in this turn, about.
+    len: usize,
 }
 
 /// A partition of some rows.
@@ -74,10 +85,10 @@ impl TaskWriter {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         Ok(Self {
             options: job.options()?,
-            partition_counts: job.partition_counts.clone(),
+            existing: job.existing.clone(),
             directory: job.directory().join(format!("{number}-{attempt}")),
             number,
-            turn: number,
+            turn: Turn { number, len: 0 },
             now: i64::try_from(now).unwrap_or(i64::MAX),
             partitions: Vec::new(),
             numbers: HashMap::new(),
@@ -97,7 +108,6 @@ impl TaskWriter {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.turn = self.turn.wrapping_add(1);
         let touched = self.group(rows)?;
         let records = records_of(rows)?;
         for number in touched {
@@ -150,9 +160,15 @@ impl TaskWriter {
         let mut touched = Vec::new();
         for row in 0..rows.num_rows() {
             let topic = columns.topic(row)?;
-            let partition = match columns.partition(row)? {
-                Some(partition) => partition,
-                None => self.partition_by_key(topic, columns.key(row))?,
+            let partition = if let Some(partition) = columns.partition(row)? {
+                partition
+            } else {
+                let count = self.partition_count(topic)?;
+                let chosen = match columns.key(row) {
+                    Some(key) => partition_for_key(key, count),
+                    None => self.partition_without_key(topic, columns.value_len(row), count),
+                };
+                i32::try_from(chosen).map_err(Error::other)?
             };
             let number = self.number_of(topic, partition)?;
             let Some(partition) = self.partitions.get_mut(number) else { continue };
@@ -164,17 +180,26 @@ impl TaskWriter {
         Ok(touched)
     }
 
-    /// The partition that Kafka's producer would choose: by the key's hash, or one for all null keys.
-    fn partition_by_key(&self, topic: &str, key: Option<&[u8]>) -> Result<i32> {
-        let existing = || self.partition_counts.get(topic).copied().and_then(NonZeroU32::new);
-        let count = self.options.num_partitions.or_else(existing).ok_or_else(|| {
+    fn partition_count(&self, topic: &str) -> Result<NonZeroU32> {
+        let existing = || self.existing.get(topic).and_then(|topic| NonZeroU32::new(topic.partition_count));
+        self.options.num_partitions.or_else(existing).ok_or_else(|| {
             Error::argument(format!(
                 "kbat: rows of topic {topic} have no partition, and its number of partitions is unknown: add a column \
                  partition, or set the option numPartitions"
             ))
-        })?;
-        let partition = key.map_or_else(|| self.turn % count, |key| partition_for_key(key, count));
-        i32::try_from(partition).map_err(Error::other)
+        })
+    }
+
+    /// The partition of a record without a key whose value has these bytes. As in Kafka's producer, many records in a
+    /// row go to the same one. The next write begins with another one, because a write adds segments.
+    fn partition_without_key(&mut self, topic: &str, value_len: usize, count: NonZeroU32) -> u32 {
+        let turn = &mut self.turn;
+        if turn.len >= TURN_LEN {
+            *turn = Turn { number: turn.number.wrapping_add(1), len: 0 };
+        }
+        turn.len = turn.len.saturating_add(value_len).saturating_add(RECORD_OVERHEAD);
+        let segment_count = self.existing.get(topic).map_or(0, |topic| topic.segment_count);
+        turn.number.wrapping_add(segment_count) % count
     }
 
     fn number_of(&mut self, topic: &str, partition: i32) -> Result<usize> {
@@ -223,7 +248,10 @@ impl TaskWriter {
         let (directory, name, segment_bytes) = (&self.directory, &partition.name, self.options.segment_bytes);
         let log = self.logs.log(number, || open_log(directory, name, segment_bytes))?;
         let options = self.options.encoding(log.end_offset(), self.now);
-        for batch in EncodedBatches::new(&schema, waiting.into_iter().map(Ok), options)? {
+        let batches = EncodedBatches::new(&schema, waiting.into_iter().map(Ok), options);
+        let batches = batches.map_err(|error| of_rows(error, &partition.name))?;
+        // a task writes from offset 0 on, so that the offset is the number of rows before these
+        for batch in batches.after_rows(log.end_offset().unsigned_abs()) {
             let batch = batch.map_err(|error| of_rows(error, &partition.name))?;
             if u64_of(batch.bytes.len()) > segment_bytes {
                 return Err(over_segment(&batch, &partition.name, segment_bytes));

@@ -111,6 +111,18 @@ pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
     Err(Error::argument(format!("no log segment is recognized: {what}")).with_path(path))
 }
 
+/// Refuses a directory that contains segments, but none where those of a log directory are: partitions that are written
+/// to it would be in the wrong directory. Other files may be there.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] that names a segment; I/O errors.
+pub(crate) fn refuse_misplaced_logs(path: &Location) -> Result<()> {
+    match ForeignSearch::default().directory(path, SEARCH_DEPTH)? {
+        None | Some(Foreign::Other(..)) => Ok(()),
+        Some(found) => Err(Error::argument(found.describe(path)).with_path(path)),
+    }
+}
+
 /// Whether this is a log directory, whose partitions may be empty.
 fn has_partitions(path: &Location) -> Result<bool> {
     let is_of_partition = |entry: &Location| {

@@ -8,6 +8,7 @@ mod tests;
 
 pub(crate) use contents::{
     foreign_file, is_tiered_segment, refuse_archive, refuse_foreign_directory, refuse_foreign_file,
+    refuse_misplaced_logs,
 };
 pub use listing::SegmentFile;
 pub use names::{

@@ -313,7 +313,7 @@ def test_columns_that_can_not_be_used_are_named(data: pa.Table, match: str) -> N
 BAD_ROWS: list[tuple[Any, str]] = [
     (table(offset=[4, 4]), r"row 1: offset 4 does not follow 4: offsets must be strictly increasing"),
     (table(offset=[4, None]), r"row 1: the offset is null"),
-    (table(offset=[-1]), r"row 0: offset -1 does not follow -1"),
+    (table(offset=[-1]), r"row 0: offset -1 is negative"),
     (table(offset=[2**63 - 1]), r"row 0: there is no offset after this one"),
     (table(timestamp=[NOW, -2]), r"row 1: timestamp -2 is negative: use -1 for none"),
     (table(timestamp=pa.array([2**62], pa.timestamp("s"))), r"row 0: the timestamp 4611686018427387904 s does not fit"),

@@ -74,6 +74,17 @@ def test_stream_is_written_in_micro_batches(limited: SparkSession, tmp_path: Pat
     assert {path.name for path in target.iterdir() if ".kbat-stream-" not in path.name} == {"a-0"}
 
 
+def test_stream_with_its_checkpoint_in_the_target_is_written(face: SparkSession, tmp_path: Path) -> None:
+    log, target = GrowingLog(tmp_path / "logs" / "a-0"), tmp_path / "target"
+    for count in (3, 4):
+        log.append(count)
+        rows = rows_of(face, tmp_path / "logs").writeStream.format("kbat").trigger(availableNow=True)
+        query = rows.option("checkpointLocation", os.fspath(target / "_checkpoint")).start(os.fspath(target))
+        assert query.awaitTermination(120)
+    assert values_of(target) == counted(7)
+    assert face.read.format("kbat").load(os.fspath(target)).count() == 7
+
+
 def test_stream_that_restarts_writes_its_micro_batch_once(limited: SparkSession, tmp_path: Path) -> None:
     log = GrowingLog(tmp_path / "from" / "a-0")
     log.append(8)

@@ -70,6 +70,12 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
         Ok(Self { source: source.into_iter(), packer: RowPacker::new(schema, options)?, ended: false })
     }
 
+    /// The same encoder, for rows that follow others: messages count those too.
+    #[cfg(feature = "plan")]
+    pub(crate) fn after_rows(self, count: u64) -> Self {
+        Self { packer: self.packer.after_rows(count), ..self }
+    }
+
     /// The options.
     #[cfg(feature = "python")]
     pub(crate) fn options(&self) -> &EncodeOptions {

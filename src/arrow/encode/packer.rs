@@ -65,6 +65,11 @@ impl RowPacker {
         })
     }
 
+    /// The same packer, for rows that follow others: messages count those too.
+    pub(crate) fn after_rows(self, count: u64) -> Self {
+        Self { row_count: count, ..self }
+    }
+
     /// Adds an Arrow batch, after [`next_full`](Self::next_full) has returned `None`.
     pub(crate) fn push(&mut self, rows: RecordBatch) {
         self.current = Some((rows, 0));
@@ -101,6 +106,7 @@ impl RowPacker {
         rows.headers(row, headers)?;
         let (key, value, timestamp) = (rows.key(row), rows.value(row), rows.timestamp(row)?);
         let offset = match rows.offset(row)? {
+            Some(offset) if offset < 0 => return Err(Error::argument(format!("offset {offset} is negative"))),
             Some(offset) if offset < self.next_offset => {
                 let before = self.next_offset.wrapping_sub(1);
                 return Err(Error::argument(format!(

@@ -97,8 +97,8 @@ impl<T: 'static> OptionTable<T> {
 pub(crate) struct OptionParser<'a, T: 'static> {
     table: OptionTable<T>,
     pub(crate) options: T,
-    /// Names of rows, and the texts that set them.
-    seen: Vec<(&'static str, &'a str)>,
+    /// Names of rows, whether their other names were used, and the texts that set them.
+    seen: Vec<(&'static str, bool, &'a str)>,
 }
 
 impl<'a, T: Clone + Default + PartialEq + 'static> OptionParser<'a, T> {
@@ -120,22 +120,24 @@ impl<'a, T: Clone + Default + PartialEq + 'static> OptionParser<'a, T> {
         let value = if row.is_secret { String::new() } else { format!("='{text}'") };
         (row.set)(&mut self.options, text)
             .map_err(|reason| Error::argument(format!("kbat: option {shown}{value}: {reason}")))?;
-        let other = self.seen.iter().find(|(known, _)| *known == row.name && !row.is_family());
-        if let Some((_, other)) = other {
+        let other = self.seen.iter().find(|(known, ..)| *known == row.name && !row.is_family());
+        if let Some((_, is_other_alias, other)) = other {
             if *other != text && self.options != before {
+                // in one order, whichever Spark passes first
+                let second = if is_alias || *is_other_alias { row.alias.unwrap_or(row.name) } else { name };
                 return Err(Error::argument(format!(
-                    "kbat: options {} and {name}{value} conflict: set only one of them",
+                    "kbat: options {} and {second} conflict: set only one of them",
                     row.name
                 )));
             }
             self.options = before;
         }
-        self.seen.push((row.name, text));
+        self.seen.push((row.name, is_alias, text));
         Ok(row)
     }
 
     /// Whether an option was set.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.seen.iter().any(|(known, _)| *known == name)
+        self.seen.iter().any(|(known, ..)| *known == name)
     }
 }

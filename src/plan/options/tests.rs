@@ -116,11 +116,9 @@ fn bounds_are_times_before_times_by_partition_before_offsets() {
 fn one_option_under_two_names_has_one_value() {
     assert!(parsed(&[("isolationLevel", "read_committed"), ("kafka.isolation.level", "READ_COMMITTED")]).is_ok());
     let different = [("isolationLevel", "read_committed"), ("kafka.isolation.level", "read_uncommitted")];
-    assert!(
-        refused(&different).contains("options isolationLevel and kafka.isolation.level='read_uncommitted' conflict")
-    );
+    assert!(refused(&different).contains("options isolationLevel and kafka.isolation.level conflict"));
     assert!(parsed(&[("path", "/a"), ("PATH", "/a")]).is_ok());
-    assert!(refused(&[("path", "/a"), ("PATH", "/b")]).contains("options path and PATH='/b' conflict"));
+    assert!(refused(&[("path", "/a"), ("PATH", "/b")]).contains("options path and PATH conflict"));
 }
 
 #[test]

@@ -427,6 +427,66 @@ fn errors_of_records_name_their_partition() {
     assert!(error.starts_with("kbat: rows of a-3: row 1: "), "{error}");
 }
 
+/// Rows are counted from the first one of the task, however many are encoded together.
+#[test]
+fn errors_of_records_count_all_rows_of_their_partition() {
+    let target = TargetDirectory::new("row-numbers");
+    let rows = |timestamp: i64| {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("topic", Arc::new(StringArray::from(vec!["a"; 3]))),
+            ("partition", Arc::new(Int32Array::from(vec![3; 3]))),
+            ("value", Arc::new(StringArray::from(vec!["v".repeat(1 << 20); 3]))),
+            ("timestamp", Arc::new(Int64Array::from(vec![0, 0, timestamp]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let mut writer = TaskWriter::new(&job(&target.0), 0, 0).unwrap();
+    writer.write(&rows(0)).unwrap();
+    let error = writer.write(&rows(-5)).unwrap_err().to_string();
+    assert!(error.starts_with("kbat: rows of a-3: row 5: "), "{error}");
+}
+
+/// The partition of each value of rows without a key, which are written `chunk` at a time.
+fn partitions_without_keys(path: &Path, number: u32, rows: &[String], chunk: usize) -> BTreeMap<String, String> {
+    let job = job_with(path, &[("topic", "t"), ("numPartitions", "3")], false).unwrap();
+    let mut writer = TaskWriter::new(&job, number, 0).unwrap();
+    for part in rows.chunks(chunk) {
+        let values: ArrayRef = Arc::new(part.iter().map(Some).collect::<StringArray>());
+        writer.write(&RecordBatch::try_from_iter([("value", values)]).unwrap()).unwrap();
+    }
+    job.commit(&[writer.finish().unwrap()]).unwrap();
+    let found = contents(path).into_iter();
+    found.flat_map(|(name, records)| records.into_iter().map(move |(_, value)| (value, name.clone()))).collect()
+}
+
+#[test]
+fn rows_without_a_key_take_turns_whatever_the_batches_are() {
+    let rows: Vec<String> = (0..40).map(|number| format!("{number:02}").repeat(50_000)).collect();
+    let of_chunk = |chunk: usize| {
+        let target = TargetDirectory::new(&format!("turns-{chunk}"));
+        partitions_without_keys(&target.0, 1, &rows, chunk)
+    };
+    let found = of_chunk(1);
+    let order: Vec<&str> = rows.iter().map(|row| found.get(row).unwrap().as_str()).collect();
+    let turns: Vec<(&str, usize)> = order.chunk_by(|a, b| a == b).map(|turn| (turn[0], turn.len())).collect();
+    assert_eq!(turns, [("t-1", 11), ("t-2", 11), ("t-0", 11), ("t-1", 7)]);
+    for chunk in [7, 40] {
+        assert_eq!(of_chunk(chunk), found);
+    }
+}
+
+#[test]
+fn small_writes_of_rows_without_a_key_use_all_partitions() {
+    let target = TargetDirectory::new("small-writes");
+    let mut found = BTreeMap::new();
+    for number in 0..6 {
+        found = partitions_without_keys(&target.0, 0, &[format!("value {number}")], 1);
+    }
+    let mut used: Vec<&str> = found.values().map(String::as_str).collect();
+    used.sort_unstable();
+    assert_eq!(used, ["t-0", "t-0", "t-1", "t-1", "t-2", "t-2"]);
+}
+
 #[test]
 fn options_and_columns_are_checked() {
     let refused = |options: &[(&str, &str)], columns: &[(&str, &str)]| {
@@ -449,13 +509,27 @@ fn options_and_columns_are_checked() {
         assert!(refused(&[(name, text)], &rows).contains(message), "{name}: {}", refused(&[(name, text)], &rows));
     }
     let levels = refused(&[("compression", "gzip"), ("level", "99")], &rows);
-    assert!(levels.contains("gzip compression has levels 1 to 9, not 99"), "{levels}");
+    assert_eq!(levels, "kbat: gzip compression has levels 1 to 9, not 99");
+    let conflict = [("kafka.compression.type", "lz4"), ("compression", "zstd")];
+    for order in [[0, 1], [1, 0]] {
+        let message = refused(&order.map(|place| conflict[place]), &rows);
+        assert_eq!(message, "kbat: options compression and kafka.compression.type conflict: set only one of them");
+    }
     let wrong: &[(&[(&str, &str)], &str)] = &[
         (&[("value", "int"), ("topic", "string")], "column value has type int, but must be binary or string"),
         (&[("value", "string")], "there is no column topic; add one, or set the option topic"),
         (&[("topic", "string"), ("key", "string")], "there is no column value"),
         (&[("value", "string"), ("offsets", "bigint")], "column offsets can't be written; choose among topic"),
         (&[("value", "string"), ("headers", "string")], "but must be array<struct<key:string,value:binary>>"),
+        (&[("value", "string"), ("headers", "array<int>")], "but must be array<struct<key:string,value:binary>>"),
+        (
+            &[("value", "string"), ("headers", "array<struct<key:int,value:binary>>")],
+            "but must be array<struct<key:string,value:binary>>",
+        ),
+        (
+            &[("value", "string"), ("headers", "array<struct<key:string>>")],
+            "but must be array<struct<key:string,value:binary>>",
+        ),
     ];
     for (columns, message) in wrong {
         assert!(refused(&[], columns).contains(message), "{message}");
