@@ -73,6 +73,10 @@ impl Location {
             let message = format!("a {scheme}:// URL with a password or a query is not accepted: use storage_options");
             return Err(Error::argument(message));
         }
+        if scheme != "memory" && base.ends_with('/') {
+            let message = format!("the URL has no bucket: write {scheme}://NAME, or {scheme}://NAME/PREFIX");
+            return Err(Error::argument(message).with_path(Path::new(text)));
+        }
         let store = options.open(scheme, base)?;
         let (options, scheme, root) = (options.clone(), scheme.to_owned(), base.to_owned());
         let reopen = move || options.open(&scheme, &root);

@@ -109,7 +109,13 @@ impl StoreOptions {
                 builder.build().map(|store| shared(Arc::new(store)))
             }
         };
-        built.map_err(|error| Error::argument(self.without_values(&error.to_string())).with_path(Path::new(base)))
+        built.map_err(|error| {
+            let mut message = self.without_values(&error.to_string());
+            if message.ends_with("as Duration") {
+                message.push_str(": write a number and a unit, such as \"30s\"");
+            }
+            Error::argument(message).with_path(Path::new(base))
+        })
     }
 
     /// Refuses values that no store accepts. Some of them make the HTTP library panic.

@@ -126,6 +126,11 @@ fn urls_and_options_are_checked() {
     assert_eq!(parse("file:///data", &[]).unwrap(), Location::local("/data"));
     assert!(parse("/data", &[("region", "x")]).unwrap_err().contains("no effect"));
     assert!(parse("ftp://host/x", &[]).unwrap_err().contains("ftp:// is not a known scheme"));
+    for url in ["s3://", "S3:///x", "gs:///", "https:///x"] {
+        assert!(parse(url, &[]).unwrap_err().contains("the URL has no bucket"), "{url}");
+    }
+    let timeout = parse("s3://b/x", &[("timeout", "3")]).unwrap_err();
+    assert!(timeout.contains("as Duration: write a number and a unit, such as \"30s\""), "{timeout}");
     assert!(parse("s3://b/x", &[("key", "AKIA")]).unwrap_err().contains("use access_key_id"));
     let unknown = parse("s3://b/x", &[("acess_key", "hunter2")]).unwrap_err();
     assert!(unknown.contains("\"acess_key\"") && !unknown.contains("hunter2"));

@@ -245,7 +245,7 @@ static COLUMNS: [(&str, &[&str], &str); 6] = [
 /// read.
 const IGNORED_COLUMNS: [&str; 2] = ["offset", "timestampType"];
 
-/// The type without what follows its name: a collation, or the types of elements.
+/// The name of a type, without a collation or the types of elements after it.
 fn base_of(data_type: &str) -> &str {
     data_type.split(['<', ' ']).next().unwrap_or_default()
 }

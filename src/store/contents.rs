@@ -111,8 +111,8 @@ pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
     Err(Error::argument(format!("no log segment is recognized: {what}")).with_path(path))
 }
 
-/// Refuses a directory that contains segments, but none where those of a log directory are: partitions that are written
-/// to it would be in the wrong directory. Other files may be there.
+/// Refuses a directory whose segments are not in partition directories directly below it: a writer would add partitions
+/// beside the log directory. Other files may be in the directory.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] that names a segment; I/O errors.

@@ -480,3 +480,8 @@ def test_fractions_of_a_millisecond_round_down_wherever_a_record_is_written(tmp_
     for source in (kbat.encode(column), kbat.encode(value, timestamp=moment), builder.finish(), tmp_path):
         [found] = kbat.scan(source, columns=["timestamp"]).to_pyarrow()["timestamp"].to_pylist()
         assert found == dt.datetime(2023, 11, 14, 22, 13, 20, 999_000, tzinfo=dt.UTC), source
+
+
+def test_a_series_is_refused_with_what_to_pass() -> None:
+    with pytest.raises(ValueError, match=r"the Arrow data of Series \(.*\): pass a table"):
+        kbat.encode(pl.Series([b"a"]), timestamp=0)

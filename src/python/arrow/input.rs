@@ -48,7 +48,8 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
         return Ok(ArrowInput { schema: reader.schema(), batches: InputBatches::Scan(Box::new(reader)) });
     }
     if object.hasattr("__arrow_c_stream__")? {
-        return stream(&object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?);
+        let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+        return stream(&capsule, &object.get_type().name()?.to_string());
     }
     if object.hasattr("__arrow_c_array__")? {
         let (schema, array) = object.call_method0("__arrow_c_array__")?.extract()?;
@@ -61,12 +62,19 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
 }
 
 #[expect(unsafe_code, reason = "takes ownership of a C structure")]
-fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
+fn stream(capsule: &Bound<'_, PyCapsule>, type_name: &str) -> PyResult<ArrowInput> {
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name holds such a structure, which is valid as long as the capsule lives; it is
     // moved out and replaced by a released one
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-    let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(|error| match error {
+        // the stream of a series has no columns
+        ArrowError::CDataInterface(_) => {
+            let message = format!("cannot read the Arrow data of {type_name} ({error}): pass a table");
+            PyValueError::new_err(message)
+        }
+        other => arrow_error(other),
+    })?;
     Ok(ArrowInput { schema: reader.schema(), batches: InputBatches::Stream(reader) })
 }
 
