@@ -17,6 +17,11 @@ use crate::io::unique::{not_empty, own_name};
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
+/// Whether a name is that of an incomplete file or directory.
+pub(crate) fn is_partial(name: &str) -> bool {
+    name.contains(PARTIAL)
+}
+
 /// Part of the name of an incomplete directory that is not locked yet.
 const BEGUN: &str = ".kbat-begun";
 /// Suffix of an incomplete directory. Kafka uses it for partitions that are about to be deleted, so neither kbat nor a
@@ -109,10 +114,17 @@ pub(crate) struct StagedDirectory {
     committed: bool,
 }
 
+/// The absolute path without links and `..`, as far as it exists.
+fn real_path(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let existing = absolute.ancestors().find_map(|ancestor| Some((ancestor, fs::canonicalize(ancestor).ok()?)));
+    let below = |ancestor: &Path| absolute.strip_prefix(ancestor).map(Path::to_path_buf).unwrap_or_default();
+    existing.map_or_else(|| absolute.clone(), |(ancestor, real)| real.join(below(ancestor)))
+}
+
 /// Refuses a path inside the source directory, which is only read.
 fn refuse_inside(source: &Path, path: &Path) -> Result<()> {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    if source.is_dir() && absolute(path).starts_with(absolute(source)) {
+    if source.is_dir() && real_path(path).starts_with(real_path(source)) {
         let message = format!(
             "the output directory is inside {}, which is only read: name a directory outside it",
             source.display()

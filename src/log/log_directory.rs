@@ -18,7 +18,7 @@ use crate::io::waiting::map_waiting;
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::partition::{PartitionLog, log_starts};
-use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_base_offset};
+use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, is_hidden, parse_base_offset};
 use crate::store::refuse_foreign_directory;
 #[cfg(feature = "plan")]
 use crate::store::refuse_misplaced_logs;
@@ -138,7 +138,7 @@ impl LogDirectory {
             if !entry.is_dir() {
                 continue;
             }
-            if !OTHER_DIRECTORIES.contains(&name) && !name.starts_with('.') {
+            if !OTHER_DIRECTORIES.contains(&name) && !is_hidden(name) {
                 let partition = PartitionDirectory::parse(name);
                 let live = partition.as_ref().is_some_and(|partition| partition.state == DirectoryState::Live);
                 let log = live.then(|| PartitionLog::list(&entry, starts.as_ref(), limits));

@@ -61,7 +61,10 @@ impl ObjectListing {
                 parent = parent_of(parent);
             }
         }
-        self.objects.retain(|key, _| !parents.contains(key) && !self.directories.contains(key));
+        let is_marker = |key: &String, object: &ObjectMeta| {
+            parents.contains(key) || object.size == 0 && self.directories.contains(key)
+        };
+        self.objects.retain(|key, object| !is_marker(key, object));
     }
 }
 
@@ -203,7 +206,13 @@ async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object
         listing.directories.extend(found.common_prefixes.into_iter().map(|prefix| prefix.to_string()));
         found.objects
     };
-    listing.objects.extend(objects.into_iter().map(|object| (object.location.to_string(), object)));
+    for object in objects {
+        // a marker, whose key ends with a slash, may have the name of another object
+        let known = listing.objects.entry(object.location.to_string()).or_insert_with(|| object.clone());
+        if known.size == 0 {
+            *known = object;
+        }
+    }
     listing.remove_markers();
     Ok(listing)
 }

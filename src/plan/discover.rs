@@ -11,6 +11,7 @@ use crate::io::Location;
 use crate::limits::Limits;
 use crate::repair::walk::reachable_end;
 use crate::store::listing::{Listing, list_location};
+use crate::store::names::is_hidden;
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
     parse_partition_directory, refuse_foreign_directory,
@@ -154,7 +155,8 @@ pub struct Discovery {
     /// The segments of each location, sorted by topic, partition and base offset. A segment under several locations is
     /// only listed for the first of them.
     pub locations: Vec<Vec<SegmentFile>>,
-    /// Warnings to show to users: empty locations, and partitions that contain files but no segment.
+    /// Warnings to show to users: empty locations, partitions that contain files but no segment, and directories with
+    /// segments but without the name of a partition.
     pub warnings: Vec<String>,
     /// What users should know about segments in remote storage, such as segments that are omitted, offsets that no
     /// segment contains, and partitions that are not read.
@@ -196,7 +198,7 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
     for location in locations {
         let mut segments = Vec::new();
         for path in expand(location)? {
-            let Listing { segments: found, partitions: named, without_segments } =
+            let Listing { segments: found, partitions: named, without_segments, misnamed } =
                 list_location(&path, &|partition| selection.includes(partition))?;
             let directories = found.iter().map(|segment| segment.path.directory()).chain(without_segments.clone());
             for directory in directories.collect::<BTreeSet<_>>() {
@@ -210,6 +212,9 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
                 judge_empty(&path, &named, &mut discovery.warnings)?;
             } else {
                 warn_of_foreign(&without_segments, &mut discovery.warnings);
+            }
+            if selection.is_everything() {
+                discovery.warnings.extend(misnamed.iter().map(warning_of_misnamed));
             }
             partitions.extend(named);
             partitions.extend(found.iter().filter_map(|segment| segment.partition.clone()));
@@ -235,7 +240,7 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
 fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
     refuse_foreign_directory(path)?;
     let hidden = path.is_dir().then(|| path.entries()).transpose()?.unwrap_or_default();
-    let hidden = hidden.iter().find(|entry| entry.name().starts_with('.') && entry.is_dir());
+    let hidden = hidden.iter().find(|entry| is_hidden(entry.name()) && entry.is_dir());
     warnings.push(if let Some(hidden) = hidden.filter(|_| partitions.is_empty()) {
         let (path, hidden) = (path.display(), hidden.display());
         format!("there is no segment to read in {path}; {hidden} was not searched, because its name begins with a dot")
@@ -262,6 +267,13 @@ pub(crate) fn warning_of_unlisted(path: &Location, selection: &Selection) -> Opt
             some_of(&names)
         )
     })
+}
+
+fn warning_of_misnamed(directory: &Location) -> String {
+    format!(
+        "{} contains segments and is not read, because its name is not that of a partition, <topic>-<partition>",
+        directory.display()
+    )
 }
 
 /// Warns of partitions that contain files but no segment.

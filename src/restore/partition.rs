@@ -18,6 +18,7 @@ use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, Segme
 use crate::restore::cut::{CutBounds, head};
 use crate::restore::overlap::check_repeated;
 use crate::restore::sources::PartitionSource;
+use crate::restore::target::LOG_STARTS;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
 use crate::rewrite::source::{RewriteSource, SourceSegment};
 use crate::store::names::LEADER_EPOCHS;
@@ -308,6 +309,7 @@ impl<'a> PartitionRestore<'a> {
 
     fn finish(mut self) -> Result<RestoredPartition> {
         let start_offset = self.bounds.start_offset();
+        check_start(&self.report, self.end_offset)?;
         if self.end_offset.is_none_or(|end| end < start_offset) {
             // an empty log has its start in the name of its segment
             self.begin(start_offset)?;
@@ -373,6 +375,18 @@ fn epochs_of(directory: &Location, warnings: &mut Vec<String>) -> Result<LeaderE
         }
         Err(error) => Err(error),
     }
+}
+
+/// Refuses a start offset after the end of the records, which a broker would delete, and readers would not see.
+pub(super) fn check_start(report: &RestoredPartition, end_offset: Option<i64>) -> Result<()> {
+    let start = report.start_offset;
+    let Some(end) = end_offset.filter(|end| *end < start && report.byte_count() > 0) else { return Ok(()) };
+    let name = report.partition.directory_name();
+    let message = format!(
+        "the log of {name} starts at offset {start} by this file, but ends at offset {end}, so that segments are missing: \
+         remove its line, and all records are restored"
+    );
+    Err(Error::new(ErrorKind::InvalidFile(message)).with_path(&report.path.with_file_name(LOG_STARTS)))
 }
 
 /// A timestamp, unless it is Kafka's "no timestamp".

@@ -9,7 +9,7 @@ use crate::log::{PartitionLog, Segment};
 use crate::num::u64_of;
 use crate::restore::cut::{CutBounds, head};
 use crate::restore::overlap::check_repeated;
-use crate::restore::partition::known_time;
+use crate::restore::partition::{check_start, known_time};
 use crate::restore::sources::PartitionSource;
 use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
 
@@ -63,6 +63,7 @@ pub(super) fn plan(
             break;
         }
     }
+    check_start(&report, end_offset)?;
     if end_offset.is_none_or(|end| end < report.start_offset) {
         report.segments.extend(current.map(|segment| empty(segment, report.start_offset)));
     }

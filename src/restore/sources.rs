@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::internal::Family;
 use crate::io::Location;
+use crate::io::staged::is_partial;
 use crate::plan::{Selection, discover};
 use crate::restore::SkippedPartition;
 use crate::store::names::{
-    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, is_beside_partitions,
+    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, is_beside_partitions, is_hidden,
 };
 use crate::store::{TopicPartition, parse_partition_directory, refuse_foreign_directory};
 
@@ -152,7 +153,7 @@ impl PartitionSearch {
             let mut nested = entries;
             nested.retain(|entry| {
                 let name = entry.name();
-                !name.starts_with('.') && !is_beside_partitions(name) && entry.is_dir()
+                !is_hidden(name) && !is_beside_partitions(name) && !is_partial(name) && entry.is_dir()
             });
             // the name of a cluster may be that of a partition
             if let Some(partition) = parse_partition_directory(name).filter(|_| nested.is_empty()) {

@@ -14,7 +14,7 @@ use crate::store::listing::partition_directories;
 use crate::store::names::{LEADER_EPOCHS, PARTITION_METADATA};
 
 /// The checkpoint of log start offsets. A broker uses it for logs with remote storage.
-const LOG_STARTS: &str = "log-start-offset-checkpoint";
+pub(super) const LOG_STARTS: &str = "log-start-offset-checkpoint";
 /// The checkpoint of the offsets up to which logs are on disk: a broker does not recover the batches before them.
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 

@@ -67,7 +67,7 @@ impl Commit<'_> {
         for partition in self.without_rows(&topics, &by_partition) {
             by_partition.insert(partition, Vec::new());
         }
-        let listed = LogDirectory::open(Location::local(self.path))?;
+        let listed = LogDirectory::open_target(&Location::local(self.path))?;
         let ids = self.topic_ids(&topics, &listed)?;
         let mut existing = Vec::new();
         for partition in by_partition.keys() {

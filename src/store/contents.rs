@@ -3,9 +3,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
+use crate::io::staged::is_partial;
 use crate::store::names::{
     DirectoryState, LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory,
-    SnapshotFile, is_beside_partitions, parse_base_offset, parse_partition_directory,
+    SnapshotFile, is_beside_partitions, is_hidden, parse_base_offset, parse_partition_directory,
 };
 
 /// Number of bytes read to recognize a file.
@@ -118,7 +119,7 @@ pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
 /// [`ErrorKind::InvalidArgument`] that names a segment; I/O errors.
 pub(crate) fn refuse_misplaced_logs(path: &Location) -> Result<()> {
     match ForeignSearch::default().directory(path, SEARCH_DEPTH)? {
-        None | Some(Foreign::Other(..)) => Ok(()),
+        None | Some(Foreign::Other(..) | Foreign::Partial(_)) => Ok(()),
         Some(found) => Err(Error::argument(found.describe(path)).with_path(path)),
     }
 }
@@ -143,6 +144,8 @@ enum Foreign {
     Tiered(Location),
     /// An object written by Aiven's tiered storage plugin.
     Manifest(Location),
+    /// An incomplete directory that a command left when it was killed.
+    Partial(Location),
     /// An index whose segment is missing.
     Index(Location),
     /// Any other file, with its format if that is recognized.
@@ -161,6 +164,12 @@ impl Foreign {
             Self::Manifest(path) => {
                 format!(
                     "{} is of Aiven's tiered storage plugin: name the directory that contains its topics",
+                    name(path)
+                )
+            }
+            Self::Partial(path) => {
+                format!(
+                    "{} is the incomplete result of a killed command: delete it, and repeat the command",
                     name(path)
                 )
             }
@@ -209,8 +218,12 @@ impl ForeignSearch {
         }
         for path in directories.into_iter().filter(|_| depth > 0) {
             let state = PartitionDirectory::parse(path.name()).map(|parsed| parsed.state);
-            let is_hidden = path.name().starts_with('.') || is_beside_partitions(path.name());
-            if is_hidden || state.is_some_and(|state| state != DirectoryState::Live) {
+            let is_other = is_hidden(path.name()) || is_beside_partitions(path.name());
+            if is_partial(path.name()) {
+                best = Some(more_telling(best, Foreign::Partial(path)));
+                continue;
+            }
+            if is_other || state.is_some_and(|state| state != DirectoryState::Live) {
                 continue;
             }
             match self.directory(&path, depth.saturating_sub(1)) {
@@ -232,7 +245,8 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
         Foreign::Tiered(_) => 2,
         Foreign::Other(_, Some(what)) if *what != TEXT_FILE => 3,
         Foreign::Index(_) => 4,
-        Foreign::Other(_, _) => 5,
+        Foreign::Partial(_) => 5,
+        Foreign::Other(_, _) => 6,
     };
     match one {
         Some(one) if rank(&one) <= rank(&other) => one,

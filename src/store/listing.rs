@@ -7,8 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::store::contents::refuse_foreign_file;
 use crate::store::names::{
-    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_base_offset,
-    parse_partition_directory,
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory, TopicPartition,
+    is_hidden, parse_base_offset, parse_partition_directory,
 };
 
 /// A segment's `.log` file.
@@ -33,6 +33,8 @@ pub(crate) struct Listing {
     pub(crate) partitions: Vec<TopicPartition>,
     /// Directories of wanted partitions that have no segment.
     pub(crate) without_segments: Vec<Location>,
+    /// Directories beside those of partitions that contain segments, but do not have the name of a partition.
+    pub(crate) misnamed: Vec<Location>,
 }
 
 /// Lists a location: a `.log` file, a partition directory, or a log directory (all partition directories in it).
@@ -59,9 +61,12 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         return Ok(Listing { segments: own, ..Listing::default() });
     }
     let mut listing = Listing::default();
-    let mut directories = Vec::new();
+    let (mut directories, mut others) = (Vec::new(), Vec::new());
     for entry in path.entries()? {
-        let Some(partition) = parse_partition_directory(entry.name()) else { continue };
+        let Some(partition) = parse_partition_directory(entry.name()) else {
+            others.push(entry);
+            continue;
+        };
         // a link whose target is missing is an error, unless the partition is not wanted
         if wanted(&partition) && entry.status_if_there()?.is_none_or(|status| !status.is_directory()) {
             continue;
@@ -79,7 +84,19 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         }
         listing.partitions.push(partition);
     }
+    if !listing.partitions.is_empty() {
+        others.retain(is_misnamed);
+        listing.misnamed = others;
+    }
     Ok(listing)
+}
+
+/// Whether a directory contains segments, although no broker has given it its name.
+fn is_misnamed(entry: &Location) -> bool {
+    let is_other = PartitionDirectory::parse(entry.name()).is_some() || is_hidden(entry.name());
+    // one that can't be read is not a partition's either
+    let files = if is_other || !entry.is_dir() { Vec::new() } else { entry.entries().unwrap_or_default() };
+    files.iter().any(|file| parse_base_offset(file.name()).is_some())
 }
 
 /// Lists the live partitions among the subdirectories, by their names.

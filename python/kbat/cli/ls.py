@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import typer
+
 import kbat
 from kbat._core.locations import discover
 from kbat.cli import output
@@ -101,7 +103,8 @@ def ls(  # noqa: PLR0913 - options
         is_of_path = isinstance(error, OSError) and str(error.filename) == str(path)
         if is_of_path or not (path.is_local and path.is_dir) or _has_logs(path):
             raise
-        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, finds_errors=True)
+        if not _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, finds_errors=True):
+            raise
         return
     if path.is_file:
         _list_segments(path, kbat.Segment(str(path), **path.options), as_json=json, wide=wide)
@@ -156,9 +159,10 @@ def _list_partitions(  # noqa: PLR0913 - one per option
     else:
         _show_partitions(path, directory, partitions, wide=wide)
     _note_incomplete(partitions)
-    fail_for(
-        path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] not in (None, *warned)]
-    )
+    errors = [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] is not None]
+    fail_for(path, [(where, error) for where, error in errors if error not in warned])
+    if errors:
+        raise typer.Exit(1)
     return True
 
 

@@ -35,7 +35,9 @@ def word(path: Location | str) -> str:
 
 def repairable(path: Location) -> Location:
     """Return the path to repair for a damaged file: its partition, or the file itself outside a partition."""
-    is_of_partition = (path.suffix in _SUFFIXES and path.stem.isdecimal()) or path.name == CHECKPOINT
+    name = path.name.removesuffix(".swap")
+    number, dot, kind = name.partition(".")
+    is_of_partition = (number.isdecimal() and dot + kind in _SUFFIXES) or name == CHECKPOINT
     return path.parent if is_of_partition else path
 
 
@@ -139,7 +141,10 @@ def check_partition(path: Location) -> None:
 
 def check_not_foreign(path: Location, **chosen: Any) -> None:  # noqa: ANN401 - as for `locate`
     """Refuse a path whose segments are all text files, compressed copies or the like. Shows nothing else."""
-    segments, _, _ = discover([str(path)], **chosen, **path.options)
+    try:
+        segments, _, _ = discover([str(path)], **chosen, **path.options)
+    except ValueError:  # perhaps the segments are deeper, where the command itself searches
+        return
     if reason := _all_foreign(path.at(segment.path) for segment in segments if segment.size):
         raise ValueError(reason)
 

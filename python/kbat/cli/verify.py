@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from enum import Enum, auto
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,6 +45,7 @@ class _Help(Enum):
     ACCESS = auto()
     COMPACTION = auto()
     DUMP = auto()
+    SWAP = auto()
     LOG = auto()
     INDEX = auto()
 
@@ -132,14 +134,15 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
     unread = {place.parent for place in found[_Help.ACCESS] if place.suffix == ".log"}
     logs = [directory for directory in found[_Help.LOG] if directory not in unread]
     commands: dict[str, str] = {}
-    for place in found[_Help.ACCESS]:
-        if not _is_missing(place):
-            commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
+    for place in (one for one in found[_Help.ACCESS] if not _is_missing(one)):
+        commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
     for place in found[_Help.DUMP]:
         salvaged = word(f"salvaged/{place.stem}")
         commands[f"kbat salvage {word(place)} {salvaged}{path.again}"] = "a segment with every complete batch"
     for directory in found[_Help.COMPACTION]:
         commands.update(_recovery(directory))
+    for directory in found[_Help.SWAP]:
+        commands.update(_salvage(directory))
     for directory in logs:
         commands.update(_commands_for_log(directory))
     for directory in found[_Help.INDEX]:
@@ -159,20 +162,30 @@ def _is_missing(place: Location) -> bool:
     return False
 
 
+def _out(directory: Location, where: str) -> str:
+    """Return a directory for a result: below the working directory, unless that is in the partition itself."""
+    name, own = f"{where}/{directory.own_name}", os.path.realpath(str(directory))
+    here = os.path.realpath(".")
+    if directory.is_local and os.path.commonpath([own, here]) == own:
+        return word(os.path.relpath(Path(own).parent.parent / name, here))
+    return word(name)
+
+
 def _recovery(directory: Location) -> dict[str, str]:
     quoted, again = word(directory), directory.again
     return {
         f"kbat recover {quoted} --dry-run{again}": "what a broker would discard",
-        f"kbat recover {quoted} {word(f'recovered/{directory.own_name}')}{again}": "a copy as a broker would leave it",
+        f"kbat recover {quoted} {_out(directory, 'recovered')}{again}": "a copy as a broker would leave it",
     }
+
+
+def _salvage(directory: Location) -> dict[str, str]:
+    command = f"kbat salvage {word(directory)} {_out(directory, 'salvaged')}{directory.again}"
+    return {command: "a copy with every complete batch"}
 
 
 def _commands_for_log(directory: Location) -> dict[str, str]:
-    name, quoted, again = directory.own_name, word(directory), directory.again
-    return {
-        **_recovery(directory),
-        f"kbat salvage {quoted} {word(f'salvaged/{name}')}{again}": "a copy with every complete batch",
-    }
+    return {**_recovery(directory), **_salvage(directory)}
 
 
 def _commands_for_index(place: Location) -> dict[str, str]:
@@ -201,6 +214,8 @@ def _help_for(finding: kbat.results.Finding, path: Location, report: kbat.result
         return None
     if finding.kind == "interrupted_compaction":
         return _Help.COMPACTION
+    if finding.kind == "corrupt_swap":
+        return _Help.SWAP
     is_dump = place == path == repairable(path)
     if finding.severity == "error" and (is_dump or is_log):
         return None if _is_lost(place, report) else _Help.DUMP if is_dump else _Help.LOG

@@ -42,6 +42,7 @@ pub(crate) fn check_partition(
     }
     check_names(&inventory, report);
     check_unread(directory, report)?;
+    check_swap(directory, &inventory, limits, report)?;
     let logs: Vec<(i64, Location)> =
         inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.clone())).collect();
     let Some((start_offset, _)) = logs.first().cloned() else {
@@ -114,18 +115,32 @@ fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
     if let Some(swap) = swap {
         report.about(Severity::Error, "interrupted_compaction", &directory.join(swap.to_string()), MISSING_SWAP);
     }
-    let mut has_logs = false;
     for path in listed.iter().filter(|path| parse_base_offset(path.name()).is_some()) {
-        has_logs = true;
         if path.status_if_there().is_ok_and(|status| status.is_some_and(|status| !status.is_file())) {
             report.about(Severity::Error, "unreadable", path, NO_FILE);
         }
     }
-    // readers only warn of a directory without any segment
-    for path in compressed_alone(&listed).filter(|_| has_logs) {
+    for path in compressed_alone(&listed) {
         report.about(Severity::Error, "compressed_segment", path, COMPRESSED);
     }
     Ok(())
+}
+
+/// Reports the corrupt output of a compaction, with which a broker would replace complete segments.
+fn check_swap(directory: &Location, inventory: &Inventory, limits: &Limits, report: &mut Report) -> Result<()> {
+    let is_swap = |file: LogFile| file.state == LogFileState::Swap && file.kind == LogFileKind::Log;
+    let Some(swap) = inventory.others.iter().find(|path| LogFile::parse(path.name()).is_some_and(is_swap)) else {
+        return Ok(());
+    };
+    match Inventory::read(directory, limits).and_then(|settled| settled.refuse_damaged_swap()) {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => {
+            let path = error.path().unwrap_or(swap);
+            report.about(Severity::Error, "corrupt_swap", path, error.kind().to_string());
+            Ok(())
+        }
+        Err(error) => unreadable(error, swap, report),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Reports files with unexpected names.

@@ -9,7 +9,7 @@ use super::stored::Objects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::log::Uuid;
-use crate::store::names::is_beside_partitions;
+use crate::store::names::{is_beside_partitions, is_hidden};
 use crate::store::{LogFile, PartitionDirectory, TopicPartition, parse_partition_directory};
 use crate::tiered::SegmentName;
 use crate::tiered::aiven::ObjectKind;
@@ -95,7 +95,7 @@ fn is_unreadable(error: &Error) -> bool {
 
 /// Whether a name may be that of a directory to search.
 fn may_contain_others(name: &str) -> bool {
-    !name.starts_with('.') && LogFile::parse(name).is_none() && !is_beside_partitions(name)
+    !is_hidden(name) && LogFile::parse(name).is_none() && !is_beside_partitions(name)
 }
 
 /// A directory with segments of a broker, or with partition directories that contain some.
@@ -198,7 +198,7 @@ pub(super) fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
             } else if LogFile::parse(entry.name()).is_some() {
                 let message = "segments of a broker and of tiered storage are in this location: name one of them";
                 return Err(Error::argument(message).with_path(&entry));
-            } else if !entry.name().starts_with('.') && entry.is_dir() {
+            } else if !is_hidden(entry.name()) && entry.is_dir() {
                 pending.push(entry);
             }
         }
@@ -244,7 +244,7 @@ pub(super) fn collect_watermarked(location: &Location) -> Result<Vec<FoundSegmen
             found.push(FoundSegments { name, directory, content: Listed::Watermarked(files) });
             continue;
         }
-        for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
+        for entry in entries.into_iter().filter(|entry| depth > 0 && !is_hidden(entry.name())) {
             if entry.is_dir() {
                 pending.push((entry, depth.saturating_sub(1)));
             }

@@ -1,0 +1,148 @@
+"""Unusual names of directories, and what a broker or a command left behind: nothing is omitted silently."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kbat
+from command_line import CORPUS, LOG, copy_of, json_of, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Eight segments with 1,100 records.
+CASE = "segments-default-interval"
+SECOND = "00000000000000000147.log"
+
+
+def errors_of(report: kbat.Report) -> list[str]:
+    return [finding.kind for finding in report.findings if finding.severity == "error"]
+
+
+def test_a_topic_may_begin_with_a_dot(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    copy_of("codec-lz4", logs / ".orders-0")
+    copy_of("codec-none", logs / "other-0")
+    (logs / ".trash").mkdir()
+    assert kbat.LogDirectory(logs).end_offsets() == {(".orders", 0): 220, ("other", 0): 220}
+    assert kbat.scan(logs).count() == 440
+    assert json_of("lookup", logs, "--offset", "3")["results"][0]["topic"] == ".orders"
+    kbat.restore(logs, tmp_path / "restored")
+    assert kbat.scan(tmp_path / "restored").count() == 440
+    assert kbat.scan(tmp_path / "restored" / ".orders-0").count() == 220
+
+
+def test_a_log_that_starts_after_its_end_is_not_restored_as_empty(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    copy_of(CASE, logs / "orders-0")
+    starts = logs / "log-start-offset-checkpoint"
+    starts.write_text("0\n1\norders 0 5000\n")
+    for dry_run in (True, False):
+        with pytest.raises(
+            kbat.CorruptError, match="starts at offset 5000 by this file, but ends at offset 1100"
+        ) as raised:
+            kbat.restore(logs, tmp_path / "restored", dry_run=dry_run)
+        assert str(starts) in str(raised.value)
+    starts.write_text("0\n1\norders 0 1100\n")
+    report = kbat.restore(logs, tmp_path / "restored")
+    assert [(one.start_offset, one.end_offset) for one in report.partitions] == [(1100, 1100)]
+
+
+@pytest.mark.parametrize("length", [0, 5000])
+def test_a_corrupt_swap_file_is_an_error_whose_advice_keeps_the_segments(
+    length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = copy_of(CASE, tmp_path / "orders-0")
+    swap = place / f"{SECOND}.swap"
+    swap.write_bytes((place / SECOND).read_bytes()[:length])
+    report = kbat.verify(place)
+    assert errors_of(report) == ["corrupt_swap"]
+    assert report.record_count == 1100
+    monkeypatch.chdir(tmp_path)
+    [command] = json_of("verify", place, exit_code=2)["next"]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert kbat.scan(tmp_path / "salvaged" / "orders-0").count() == 1100
+    refused = run("recover", place, "--dry-run")
+    assert f"'kbat salvage {place} OUT' keeps all complete batches" in refused.stderr
+
+
+def test_the_command_restore_searches_as_the_function_does(tmp_path: Path) -> None:
+    copy_of(CASE, tmp_path / "backups" / "a" / "orders-0")
+    copy_of("codec-lz4", tmp_path / "backups" / "b" / "payments-0")
+    found = json_of("restore", tmp_path / "backups", tmp_path / "restored")
+    assert [one["topic"] for one in found["partitions"]] == ["orders", "payments"]
+    assert kbat.scan(tmp_path / "restored").count() == 1320
+
+
+def test_ls_fails_for_a_partition_of_indexes_alone(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "ok-0")
+    for log in copy_of(CASE, tmp_path / "orders-0").glob("*.log"):
+        log.unlink()
+    found = json_of("ls", tmp_path, exit_code=1)
+    assert [one["topic"] for one in found["partitions"]] == ["ok"]
+    [stray] = found["stray"]
+    assert "is an index whose .log file is missing" in stray["error"]
+
+
+def test_ls_names_the_only_segment_if_it_is_a_swap_file(tmp_path: Path) -> None:
+    place = tmp_path / "orders-0"
+    place.mkdir()
+    shutil.copy(CORPUS / "codec-none" / LOG, place / f"{LOG}.swap")
+    done = run("ls", place)
+    assert done.exit_code == 1
+    assert f"{LOG}.swap" in done.stderr
+
+
+def test_verify_calls_a_partition_of_compressed_segments_an_error(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "ok-0")
+    place = copy_of("codec-none", tmp_path / "orders-0")
+    (place / LOG).rename(place / f"{LOG}.gz")
+    assert errors_of(kbat.verify(tmp_path)) == ["compressed_segment"]
+
+
+def test_advice_does_not_name_the_incomplete_result_of_a_killed_command(tmp_path: Path) -> None:
+    partial = tmp_path / "backup" / "out.kbat-partial-1-2-delete"
+    copy_of(CASE, partial / "orders-0")
+    for command in (("ls",), ("cat",), ("restore", tmp_path / "restored")):
+        done = run(command[0], tmp_path / "backup", *command[1:])
+        assert done.exit_code != 0
+        assert f"{partial.name} is the incomplete result of a killed command: delete it" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["orders-0 (1)", "-0", "orders-2147483648", "backup"])
+def test_segments_in_a_directory_of_another_name_cause_a_warning(name: str, tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "ok-0")
+    copy_of(CASE, tmp_path / name)
+    warning = "contains segments and is not read, because its name is not that of a partition"
+    with pytest.warns(UserWarning, match=warning):
+        assert kbat.scan(tmp_path).count() == 220
+    done = run("stat", tmp_path)
+    assert done.exit_code == 0
+    assert warning in done.stderr
+    assert warning not in run("stat", tmp_path, "--topic", "ok").stderr
+
+
+def test_groups_reports_an_incomplete_last_batch(tmp_path: Path) -> None:
+    place = tmp_path / "__consumer_offsets-0"
+    copy_of("consumer-offsets", place)
+    with (place / LOG).open("r+b") as log:
+        log.truncate((place / LOG).stat().st_size - 1200)
+    assert "kbat: not counted: " in run("groups", tmp_path).stderr
+
+
+def test_advice_in_the_directory_of_a_partition_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = copy_of(CASE, tmp_path / "logs" / "orders-0")
+    with (place / SECOND).open("r+b") as log:
+        log.seek(9000)
+        log.write(b"XX")
+    monkeypatch.chdir(place)
+    commands = json_of("verify", ".", exit_code=2)["next"]
+    assert commands
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
+    assert kbat.scan(tmp_path / "salvaged" / "orders-0").count() > 1000
+    assert {path.name for path in tmp_path.iterdir()} == {"logs", "recovered", "salvaged"}
