@@ -249,7 +249,7 @@ pub(crate) fn refuse_same_base_offset<'l>(segments: impl Iterator<Item = (i64, &
 /// The error of two segments with the same base offset.
 pub(crate) fn same_base_offset(path: &Location, other: &str) -> Error {
     let message = format!("{other} has the same base offset: move away the one that does not belong to the log");
-    Error::argument(message).with_path(path)
+    Error::new(ErrorKind::InvalidFile(message)).with_path(path)
 }
 
 fn segment(path: &Location, size: u64) -> SegmentFile {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -118,3 +119,17 @@ def test_segments_that_are_too_old_are_not_opened() -> None:
     found = [offset for batch in batches for offset in batch["offset"].to_pylist()]
     assert found == [offset for offset, time in whole if time >= latest]
     assert batches.stats.bytes_read <= max(path.stat().st_size for path in directory.glob("*.log"))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 25, 48])
+def test_a_time_index_without_its_last_entries_hides_no_record(kept: int, tmp_path: Path) -> None:
+    """The last records are old ones, as after a retry: the end of the log does not show the largest timestamp."""
+    directory, start = tmp_path / "orders-0", 1_700_000_000_000
+    with kbat.LogWriter(directory, index_interval_bytes=1, batch_size=200) as writer:
+        for number in range(120):
+            writer.append(b"key", bytes(50), timestamp=start + 1000 * (number if number < 100 else 0))
+    [index] = directory.glob("*.timeindex")
+    assert index.stat().st_size > 12 * kept
+    os.truncate(index, 12 * kept)
+    assert kbat.scan(directory, start_timestamp=start + 80_000).count() == 20
+    assert kbat.PartitionLog(directory).segments[0].largest_timestamp == start + 99_000

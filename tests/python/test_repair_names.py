@@ -131,7 +131,6 @@ def test_no_segment_is_removed_for_a_damaged_output_if_others_are_gone(tmp_path:
 READERS: dict[str, Callable[[Path, Path], object]] = {
     "scan": lambda path, _: kbat.scan(path).count(),
     "partition": lambda path, _: kbat.PartitionLog(path),
-    "verify": lambda path, _: kbat.verify(path),
     "salvage": kbat.salvage,
     "recover": kbat.recover,
     "recover in place": lambda path, _: kbat.recover(path, in_place=True),

@@ -67,7 +67,8 @@ def test_a_corrupt_swap_file_is_an_error_whose_advice_keeps_the_segments(
     assert run(*shlex.split(command)[1:]).exit_code == 0
     assert kbat.scan(tmp_path / "salvaged" / "orders-0").count() == 1100
     refused = run("recover", place, "--dry-run")
-    assert f"'kbat salvage {place} OUT' keeps all complete batches" in refused.stderr
+    assert "remove it, or use salvage, which keeps them" in refused.stderr
+    assert refused.stderr.endswith(f"'kbat verify {place}' has the details\n")
 
 
 def test_the_command_restore_searches_as_the_function_does(tmp_path: Path) -> None:
@@ -76,6 +77,20 @@ def test_the_command_restore_searches_as_the_function_does(tmp_path: Path) -> No
     found = json_of("restore", tmp_path / "backups", tmp_path / "restored")
     assert [one["topic"] for one in found["partitions"]] == ["orders", "payments"]
     assert kbat.scan(tmp_path / "restored").count() == 1320
+
+
+def test_two_segments_with_the_same_base_offset_do_not_hide_other_partitions(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "ok-0")
+    place = copy_of(CASE, tmp_path / "orders-0")
+    shutil.copy(place / SECOND, place / "147.log")
+    report = json_of("verify", tmp_path, exit_code=2)
+    assert [one["kind"] for one in report["findings"] if one["severity"] == "error"] == ["duplicate_segment"]
+    assert report["record_count"] == 220
+    found = json_of("ls", tmp_path, exit_code=1)
+    [other] = found["partitions"]
+    assert (other["topic"], other["end_offset"], other["error"]) == ("ok", 220, None)
+    [stray] = found["stray"]
+    assert "147.log has the same base offset" in stray["error"]
 
 
 def test_ls_fails_for_a_partition_of_indexes_alone(tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
             advice = f"'kbat verify {word(paths[0])}{paths[0].again}' checks the other segments"
         case kbat.errors.UnsupportedError():
             advice = f"'kbat verify {word(path)}{path.again}' lists everything that can't be read"
+        case kbat.KbatError() if getattr(error, "position", None) is None:
+            # the message itself says what to do
+            advice = f"'kbat verify {word(path)}{path.again}' has the details"
         case kbat.KbatError():
             verify = f"kbat verify {word(path)}{path.again}"
             salvage = f"kbat salvage {word(repairable(damaged))} OUT{path.again}"

@@ -97,7 +97,8 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
             several of them, as in `kbat.spark.read`.
         target: The directory to write to, in a local file system.
         partition_by: The keys after which directories are named, outermost first: any of `topic`, `partition`, and
-            `date` and `hour` of the timestamp in UTC. By default `topic`, if it is one of the columns. An empty list
+            `date` and `hour` of the timestamp in UTC, which are null for a record without a timestamp although its
+            column `timestamp` has the time of -1 ms. By default `topic`, if it is one of the columns. An empty list
             writes all files to `target` itself.
         compression: `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `"zstd:3"`.
         mode: `"append"` adds files to `target`; by default `target` must be empty or not exist.

@@ -336,7 +336,8 @@ impl Segment {
         let mut position = 0;
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
-            position = self.start_at(&mut reader, i64::MAX)?.position;
+            // not from the last entry of the offset index: the time index may have lost its last entries
+            position = self.start_at(&mut reader, indexed.offset)?.position;
         }
         reader.seek(position);
         while let Some(header) = reader.next_header() {

@@ -35,6 +35,15 @@ pub(crate) fn check_partition(
             report.about(Severity::Error, "unreadable", directory, error.to_string());
             return Ok(None);
         }
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => {
+            report.about(
+                Severity::Error,
+                "duplicate_segment",
+                error.path().unwrap_or(directory),
+                error.kind().to_string(),
+            );
+            return Ok(None);
+        }
         inventory => inventory?,
     };
     for omission in directory.warnings()? {
