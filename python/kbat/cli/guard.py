@@ -133,22 +133,26 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
             advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":
             advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
-        case kbat.KbatError() if damaged.suffix == MANIFEST:
-            advice = f"'kbat verify {word(paths[0])}{paths[0].again}' checks the other segments"
         case kbat.errors.UnsupportedError():
             advice = f"'kbat verify {word(path)}{path.again}' lists everything that can't be read"
-        case kbat.KbatError() if getattr(error, "position", None) is None:
-            # the message itself says what to do
-            advice = f"'kbat verify {word(path)}{path.again}' has the details"
         case kbat.KbatError():
-            verify = f"kbat verify {word(path)}{path.again}"
-            salvage = f"kbat salvage {word(repairable(damaged))} OUT{path.again}"
-            advice = f"'{verify}' lists all corruption, '{salvage}' keeps all complete batches{at_damage}"
+            advice = _advice_on_log(error, paths[0], path, damaged) + (at_damage if error.position is not None else "")
         case PermissionError() if error.errno is None or not path.is_local:  # errors of stores have no number
             advice = "check the credentials in the environment, such as AWS_ACCESS_KEY_ID, or those of --storage-option"
         case PermissionError():
             advice = "run kbat as a user with access to it, such as the broker's"
     return f"; {advice}" if advice else ""
+
+
+def _advice_on_log(error: kbat.KbatError, given: Location, path: Location, damaged: Location) -> str:
+    """Return the commands for corruption of a log. An error without a position is about a file and says what to do."""
+    verify = f"'kbat verify {word(path)}{path.again}'"
+    if damaged.suffix == MANIFEST:
+        return f"'kbat verify {word(given)}{given.again}' checks the other segments"
+    if error.position is None:
+        return f"{verify} has the details"
+    salvage = f"kbat salvage {word(repairable(damaged))} OUT{path.again}"
+    return f"{verify} lists all corruption, '{salvage}' keeps all complete batches"
 
 
 def _without_secrets(message: str, arguments: dict[str, Any]) -> str:
