@@ -74,6 +74,7 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         directories.push((partition, entry));
     }
     directories.sort();
+    refuse_same_partition(&directories, wanted)?;
     for (partition, directory) in directories {
         if wanted(&partition) {
             let segments = segments_in(&directory)?;
@@ -90,6 +91,21 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
     }
     Ok(listing)
 }
+
+/// Refuses two directories of one partition, such as `orders-0` and `orders-00`, with which no broker starts.
+fn refuse_same_partition(
+    sorted: &[(TopicPartition, Location)],
+    wanted: &dyn Fn(&TopicPartition) -> bool,
+) -> Result<()> {
+    let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
+    let same = pairs.find(|((one, _), (other, _))| one == other && wanted(one));
+    let Some(((_, first), (_, second))) = same else { return Ok(()) };
+    let message = format!("{} is of the same partition: {SAME_PARTITION}", second.name());
+    Err(Error::new(ErrorKind::InvalidFile(message)).with_path(first))
+}
+
+/// What to do with two directories of one partition.
+pub(crate) const SAME_PARTITION: &str = "move away the directory that does not belong to the log";
 
 /// Whether a directory contains segments, although no broker has given it its name.
 fn is_misnamed(entry: &Location) -> bool {

@@ -93,6 +93,24 @@ def test_two_segments_with_the_same_base_offset_do_not_hide_other_partitions(tmp
     assert "147.log has the same base offset" in stray["error"]
 
 
+def test_two_directories_of_one_partition_are_refused(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "orders-0")
+    copy_of("codec-none", tmp_path / "orders-00")
+    copy_of("codec-zstd", tmp_path / "payments-0")
+    message = "orders-00 is of the same partition: move away the directory that does not belong to the log"
+    for read in (kbat.scan, kbat.find_segments):
+        with pytest.raises(kbat.CorruptError, match=message):
+            read(tmp_path)
+    assert kbat.scan(tmp_path, topics=["payments"]).count() == 220
+    report = kbat.verify(tmp_path)
+    assert [finding.kind for finding in report.findings if finding.severity == "error"] == ["directory_name"]
+    assert report.record_count == 660
+    done = run("ls", tmp_path)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert "payments" in done.stdout
+
+
 def test_ls_fails_for_a_partition_of_indexes_alone(tmp_path: Path) -> None:
     copy_of("codec-lz4", tmp_path / "ok-0")
     for log in copy_of(CASE, tmp_path / "orders-0").glob("*.log"):

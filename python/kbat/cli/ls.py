@@ -103,9 +103,8 @@ def ls(  # noqa: PLR0913 - options
         is_of_path = isinstance(error, OSError) and str(error.filename) == str(path)
         if is_of_path or not (path.is_local and path.is_dir) or _has_logs(path):
             raise
-        if not _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, finds_errors=True):
-            raise
-        return
+        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, finds_errors=True)
+        raise  # the error is of no partition
     if path.is_file:
         _list_segments(path, kbat.Segment(str(path), **path.options), as_json=json, wide=wide)
     elif is_partition(path, segments):

@@ -1,6 +1,6 @@
 //! Checks a log directory, apart from the segments of its partitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::io::{Location, Progress};
@@ -10,6 +10,7 @@ use crate::log::inventory::name_of;
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
 use crate::repair::verify::partition::{check_partition, unreadable};
 use crate::repair::verify::report::{Finding, Report, Severity};
+use crate::store::listing::SAME_PARTITION;
 use crate::store::names::{
     DirectoryState, PartitionDirectory, TopicPartition, is_beside_partitions, parse_partition_directory,
 };
@@ -40,7 +41,7 @@ pub(crate) fn check_directory(
     if !path.is_layout() {
         check_meta(path, report);
     }
-    let mut ends = BTreeMap::new();
+    let (mut ends, mut seen) = (BTreeMap::new(), BTreeSet::new());
     for directory in directories(path)? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match PartitionDirectory::parse(&name) {
@@ -48,6 +49,12 @@ pub(crate) fn check_directory(
                 let partition = TopicPartition { topic, partition };
                 if !wanted(&partition) {
                     continue;
+                }
+                if !seen.insert(partition.clone()) {
+                    let message = format!(
+                        "another directory is of the same partition, and a broker does not start: {SAME_PARTITION}"
+                    );
+                    report.about(Severity::Error, "directory_name", &directory, message);
                 }
                 match check_partition(&directory, limits, progress, report) {
                     Ok(Some((_, end))) => {
