@@ -46,6 +46,14 @@ def test_json_lines_are_the_view_of_batches() -> None:
     assert [row["position"] for row in checked if not row["crc_ok"]] == [13905]
 
 
+@pytest.mark.parametrize(("on_corrupt", "exit_code"), [("fail", 1), ("skip", 0), ("report", 0)])
+def test_a_wrong_checksum_is_corruption(on_corrupt: str, exit_code: int) -> None:
+    done = run("batches", CORPUS / "crash-flip", "--check-crc", "--json", "--on-corrupt", on_corrupt)
+    assert done.exit_code == exit_code
+    assert done.stdout.count('"crc_ok": false') == 1
+    assert "1 batch with a wrong checksum; 'kbat verify' " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "bounds"),
     [

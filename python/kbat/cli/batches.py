@@ -11,6 +11,7 @@ import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.losses import note_losses
 from kbat.cli.options import (
@@ -148,8 +149,9 @@ def batches(  # noqa: PLR0913 - options
             **paths[0].options,
         )
     # on a terminal the rows themselves show how far it is
+    wrong: list[int] = []
     with nullcontext() if sys.stdout.isatty() else progress("reading headers") as callback:
-        pieces = _limited(_pieces(scan, callback), limit)
+        pieces = _checked(_limited(_pieces(scan, callback), limit), wrong)
         if json:
             for line in _json_lines(pieces):
                 output.write_line(line)
@@ -157,6 +159,19 @@ def batches(  # noqa: PLR0913 - options
             partitions = {(segment.topic, segment.partition) for segment in segments}
             _show(paths, _rows(pieces), payload, has_one_partition=len(partitions) == 1, wide=wide)
     note_losses(scan.stats)
+    if any(wrong):
+        found = f"{output.count_text(sum(wrong), 'batch', 'batches')} with a wrong checksum"
+        if on_corrupt is OnCorrupt.FAIL:
+            message = f"{found}; 'kbat verify' has the details"
+            raise FailedError(message)
+        output.note(f"kbat: {found}; 'kbat verify' lists them")
+
+
+def _checked(pieces: Iterable[dict[str, list[Any]]], wrong: list[int]) -> Iterator[dict[str, list[Any]]]:
+    """Yield the columns unchanged, and add their numbers of wrong checksums to a list."""
+    for columns in pieces:
+        wrong.append(columns.get("crc_ok", []).count(False))
+        yield columns
 
 
 def _pieces(scan: kbat.Scan, callback: ProgressCallback | None) -> Iterator[dict[str, list[Any]]]:
