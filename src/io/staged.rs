@@ -17,11 +17,6 @@ use crate::io::unique::{not_empty, own_name};
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
-/// Whether a name is that of an incomplete file or directory.
-pub(crate) fn is_partial(name: &str) -> bool {
-    name.contains(PARTIAL)
-}
-
 /// Part of the name of an incomplete directory that is not locked yet.
 const BEGUN: &str = ".kbat-begun";
 /// Suffix of an incomplete directory. Kafka uses it for partitions that are about to be deleted, so neither kbat nor a
@@ -35,6 +30,11 @@ const INSIDE: &str = "kbat-0";
 const LOST_AND_FOUND: &str = "lost+found";
 /// Largest length of a name to which a suffix is added, in bytes: file systems allow 255 in all.
 const MAX_STEM_LEN: usize = 200;
+
+/// Whether a name is that of an incomplete file or directory.
+pub(crate) fn is_partial(name: &str) -> bool {
+    name.contains(PARTIAL)
+}
 
 /// An incomplete file. It is removed if dropped without [`StagedFile::commit`].
 #[derive(Debug)]

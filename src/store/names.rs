@@ -77,10 +77,13 @@ pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
     Some(TopicPartition { topic: topic.to_owned(), partition: digits.parse().ok()? })
 }
 
+/// Begins the name of the directory in which desktops keep deleted files, before the number of a user.
+const TRASH: &str = ".Trash-";
+
 /// Whether a directory is hidden: its name begins with a dot. Those of partitions are not, because the name of a topic may
 /// begin with a dot.
 pub(crate) fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') && PartitionDirectory::parse(name).is_none()
+    name.starts_with('.') && (PartitionDirectory::parse(name).is_none() || name.starts_with(TRASH))
 }
 
 /// Whether a directory with this name may be beside those of partitions, and contains no partition.

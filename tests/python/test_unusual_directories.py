@@ -10,6 +10,7 @@ import pytest
 
 import kbat
 from command_line import CORPUS, LOG, copy_of, json_of, run
+from test_tiered import AIVEN, KAFKA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,22 @@ def test_a_topic_may_begin_with_a_dot(tmp_path: Path) -> None:
     kbat.restore(logs, tmp_path / "restored")
     assert kbat.scan(tmp_path / "restored").count() == 440
     assert kbat.scan(tmp_path / "restored" / ".orders-0").count() == 220
+
+
+def test_a_topic_of_tiered_storage_may_begin_with_a_dot(tmp_path: Path) -> None:
+    for source, name in ((AIVEN / "plain" / "pre" / "fix", "codec-lz4"), (KAFKA / "remote", "orders")):
+        [directory] = [path for path in source.iterdir() if path.name.startswith(name)]
+        target = tmp_path / name / f".{directory.name}"
+        shutil.copytree(directory, target)
+        count = kbat.scan(directory.parent, topics=[name]).count()
+        assert kbat.scan(tmp_path / name, topics=[f".{name}"]).count() == count > 0
+
+
+def test_what_a_desktop_has_deleted_is_not_read(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "backup" / "ok-0")
+    copy_of(CASE, tmp_path / "backup" / ".Trash-1000" / "files" / "orders-0")
+    report = kbat.restore(tmp_path / "backup", tmp_path / "restored")
+    assert [one.topic for one in report.partitions] == ["ok"]
 
 
 def test_a_log_that_starts_after_its_end_is_not_restored_as_empty(tmp_path: Path) -> None:

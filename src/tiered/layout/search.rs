@@ -93,9 +93,14 @@ fn is_unreadable(error: &Error) -> bool {
         || matches!(error.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
+/// Whether a directory is hidden: its name begins with a dot, and it is not that of a topic or partition.
+fn is_hidden_beside_topics(name: &str) -> bool {
+    is_hidden(name) && split_id(name).is_none()
+}
+
 /// Whether a name may be that of a directory to search.
 fn may_contain_others(name: &str) -> bool {
-    !is_hidden(name) && LogFile::parse(name).is_none() && !is_beside_partitions(name)
+    !is_hidden_beside_topics(name) && LogFile::parse(name).is_none() && !is_beside_partitions(name)
 }
 
 /// A directory with segments of a broker, or with partition directories that contain some.
@@ -198,7 +203,7 @@ pub(super) fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
             } else if LogFile::parse(entry.name()).is_some() {
                 let message = "segments of a broker and of tiered storage are in this location: name one of them";
                 return Err(Error::argument(message).with_path(&entry));
-            } else if !is_hidden(entry.name()) && entry.is_dir() {
+            } else if !is_hidden_beside_topics(entry.name()) && entry.is_dir() {
                 pending.push(entry);
             }
         }
