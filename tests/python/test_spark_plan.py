@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,7 +82,9 @@ def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Pat
     (tmp_path / "d" / "a-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
 
     def names(pattern: str) -> list[str]:
-        tasks = plan(options_of(f"{tmp_path}/{pattern}"))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "kbat: .*/dump contains segments and is not read")
+            tasks = plan(options_of(f"{tmp_path}/{pattern}"))
         return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
 
     for pattern in ("*", "d/a-*", "d/a-0/*", "d/a-*/*"):
