@@ -384,7 +384,7 @@ pub(super) fn check_start(report: &RestoredPartition, end_offset: Option<i64>) -
     let name = report.partition.directory_name();
     let message = format!(
         "the log of {name} starts at offset {start} by this file, but ends at offset {end}, so that segments are missing: \
-         remove its line, and all records are restored"
+         remove its line and decrease the count in the second line, and all records are restored"
     );
     Err(Error::new(ErrorKind::InvalidFile(message)).with_path(&report.path.with_file_name(LOG_STARTS)))
 }

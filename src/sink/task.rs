@@ -191,15 +191,17 @@ impl TaskWriter {
     }
 
     /// The partition of a record without a key whose value has these bytes. As in Kafka's producer, many records in a
-    /// row go to the same one. The next write begins with another one, because a write adds segments.
+    /// row go to the same one.
     fn partition_without_key(&mut self, topic: &str, value_len: usize, count: NonZeroU32) -> u32 {
         let turn = &mut self.turn;
         if turn.len >= TURN_LEN {
             *turn = Turn { number: turn.number.wrapping_add(1), len: 0 };
         }
         turn.len = turn.len.saturating_add(value_len).saturating_add(RECORD_OVERHEAD);
+        // so that writes begin with different partitions, also if each adds as many segments
         let segment_count = self.existing.get(topic).map_or(0, |topic| topic.segment_count);
-        turn.number.wrapping_add(segment_count) % count
+        let first = partition_for_key(&segment_count.to_be_bytes(), count);
+        turn.number.wrapping_add(first) % count
     }
 
     fn number_of(&mut self, topic: &str, partition: i32) -> Result<usize> {

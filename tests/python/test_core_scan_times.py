@@ -132,4 +132,3 @@ def test_a_time_index_without_its_last_entries_hides_no_record(kept: int, tmp_pa
     assert index.stat().st_size > 12 * kept
     os.truncate(index, 12 * kept)
     assert kbat.scan(directory, start_timestamp=start + 80_000).count() == 20
-    assert kbat.PartitionLog(directory).segments[0].largest_timestamp == start + 99_000

@@ -88,7 +88,8 @@ def time(value: str) -> int:
     if moment.tzinfo is None:
         message = f"{text!r} has no time zone; for UTC write {moment.isoformat()}Z"
         raise typer.BadParameter(message)
-    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+    # up to the first millisecond that is not before the time
+    return -((_EPOCH - moment) // dt.timedelta(milliseconds=1))
 
 
 def _milliseconds(text: str) -> int:

@@ -17,6 +17,8 @@ _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
 # The end of the name of an object that describes a segment of Aiven's tiered storage.
 MANIFEST = ".rsm-manifest"
+# Text files of brokers.
+_PROPERTIES = {"meta.properties", "partition.metadata"}
 # Bytes in which other formats are recognized.
 _HEAD_LEN = 512
 _FOREIGN = "not a Kafka log segment: "
@@ -103,7 +105,7 @@ def _emptiness(path: Location) -> str:
 
 def foreign(path: Location) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
-    if path.suffix == MANIFEST:
+    if path.suffix == MANIFEST or path.name.endswith("-checkpoint") or path.name in _PROPERTIES:
         return ""
     try:
         refuse_foreign(str(path), **path.options)

@@ -30,7 +30,7 @@ _ORDER = ("error", "warning", "info")
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, ignores them, or does not start until they are moved.
-_NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name", "compressed_segment"}
+_NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name", "compressed_segment", "duplicate_segment"}
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
 # Findings of one kind in one file that are shown without --all.
@@ -140,7 +140,7 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
         salvaged = word(f"salvaged/{place.stem}")
         commands[f"kbat salvage {word(place)} {salvaged}{path.again}"] = "a segment with every complete batch"
     for directory in found[_Help.COMPACTION]:
-        commands.update(_recovery(directory))
+        commands.update(_commands_for_log(directory))
     for directory in found[_Help.SWAP]:
         commands.update(_salvage(directory))
     for directory in logs:

@@ -11,6 +11,10 @@ use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::Follower;
 
+/// Bytes from the batch of the last entry of a time index to the last batch of the offset index that are searched for newer
+/// timestamps. With more, which is possible if timestamps fall, reading the segment is faster.
+const MAX_UNINDEXED_LEN: u64 = 4 << 20;
+
 /// Whether a lookup could use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -291,8 +295,11 @@ impl Segment {
     /// # Errors
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        let (times, reader) =
-            self.walk_timestamps(|reader, before, header| self.check_length(reader, before, header))?;
+        let mut reader = self.headers()?;
+        let indexed = self.last_time(&mut reader)?;
+        let position = if indexed.is_some() { self.start_at(&mut reader, i64::MAX)?.position } else { 0 };
+        let check = |reader: &mut HeaderReader, before: &_, header: &_| self.check_length(reader, before, header);
+        let times = self.walk_timestamps(&mut reader, indexed, position, check)?;
         self.check_last(times.last, &reader)?;
         Ok(times.largest)
     }
@@ -313,40 +320,53 @@ impl Segment {
         if !self.begins_with_v2()? {
             return Ok(false);
         }
-        let (times, reader) = self.walk_timestamps(|_, _, _| Ok(()))?;
+        let mut reader = self.headers()?;
+        let indexed = self.last_time(&mut reader)?;
+        let mut position = 0;
+        if let Some(entry) = indexed {
+            // the time index may have lost its last entries, so that the batches after its last one decide
+            position = self.start_at(&mut reader, entry.offset)?.position;
+            let last = self.start_at(&mut reader, i64::MAX)?.position;
+            if entry.timestamp >= timestamp || last.saturating_sub(position) > MAX_UNINDEXED_LEN {
+                return Ok(false);
+            }
+        }
+        let times = self.walk_timestamps(&mut reader, indexed, position, |_, _, _| Ok(()))?;
         let is_whole = times.is_v2 && reader.remainder_len() == 0 && !times.has_gap;
         let is_older = is_whole && times.largest.timestamp < timestamp;
         // a corrupt length may lead past newer batches to the end
         Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
 
-    /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it. Calls
-    /// `check` with the batches before and after missing offsets. Returns the reader, which is after the last batch.
-    fn walk_timestamps(
-        &self,
-        check: impl Fn(&mut HeaderReader, &BatchHeader, &BatchHeader) -> Result<()>,
-    ) -> Result<(TimestampWalk, HeaderReader)> {
-        let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
-        let mut reader = self.headers()?;
+    /// The last entry of the time index, if there is one and it is that of a batch.
+    fn last_time(&self, reader: &mut HeaderReader) -> Result<Option<TimeEntry>> {
         let indexed = match usable(self.time_index())? {
             Ok(index) if index.is_rising()? => index.last_entry()?,
-            _ => none,
+            _ => return Ok(None),
         };
-        let mut times = TimestampWalk { largest: none, is_v2: true, has_gap: false, last: None };
-        let mut position = 0;
-        if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
-            times.largest = indexed;
-            // not from the last entry of the offset index: the time index may have lost its last entries
-            position = self.start_at(&mut reader, indexed.offset)?.position;
-        }
+        let is_used = indexed.timestamp > NO_TIMESTAMP && self.is_at(reader, indexed)?;
+        Ok(is_used.then_some(indexed))
+    }
+
+    /// Finds the largest timestamp: that of the time index, or one of the batches from a position on. Calls `check` with
+    /// the batches before and after missing offsets. The reader is after the last batch in the end.
+    fn walk_timestamps(
+        &self,
+        reader: &mut HeaderReader,
+        indexed: Option<TimeEntry>,
+        position: u64,
+        check: impl Fn(&mut HeaderReader, &BatchHeader, &BatchHeader) -> Result<()>,
+    ) -> Result<TimestampWalk> {
+        let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
+        let mut times = TimestampWalk { largest: indexed.unwrap_or(none), is_v2: true, has_gap: false, last: None };
         reader.seek(position);
         while let Some(header) = reader.next_header() {
             let header = header?;
             if let Some(before) = times.add(&header) {
-                check(&mut reader, &before, &header)?;
+                check(reader, &before, &header)?;
             }
         }
-        Ok((times, reader))
+        Ok(times)
     }
 
     /// Calls `show` with the headers from the last indexed batch on. Returns the reader, which is after the last batch.

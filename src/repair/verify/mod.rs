@@ -60,7 +60,8 @@ pub(crate) fn verify_selected(
         directory::check_directory(path, wanted, limits, progress, &mut report)?;
     }
     progress.finish()?;
-    if report.segment_count == 0 && path.is_dir() && !path.is_layout() {
+    let is_refused = report.findings.iter().any(|finding| finding.kind == "duplicate_segment");
+    if report.segment_count == 0 && path.is_dir() && !path.is_layout() && !is_refused {
         refuse_foreign_directory(path)?;
     }
     Ok(report)

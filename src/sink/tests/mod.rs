@@ -469,22 +469,25 @@ fn rows_without_a_key_take_turns_whatever_the_batches_are() {
     let found = of_chunk(1);
     let order: Vec<&str> = rows.iter().map(|row| found.get(row).unwrap().as_str()).collect();
     let turns: Vec<(&str, usize)> = order.chunk_by(|a, b| a == b).map(|turn| (turn[0], turn.len())).collect();
-    assert_eq!(turns, [("t-1", 11), ("t-2", 11), ("t-0", 11), ("t-1", 7)]);
+    assert_eq!(turns, [("t-2", 11), ("t-0", 11), ("t-1", 11), ("t-2", 7)]);
     for chunk in [7, 40] {
         assert_eq!(of_chunk(chunk), found);
     }
 }
 
+/// Also if each write adds a segment to every partition.
 #[test]
 fn small_writes_of_rows_without_a_key_use_all_partitions() {
     let target = TargetDirectory::new("small-writes");
-    let mut found = BTreeMap::new();
-    for number in 0..6 {
+    let (mut found, mut before) = (BTreeMap::new(), Vec::new());
+    for number in 0..30 {
+        write(&target.0, &[numbered("t-0", 0..1), numbered("t-1", 0..1), numbered("t-2", 0..1)].concat());
         found = partitions_without_keys(&target.0, 0, &[format!("value {number}")], 1);
+        before.push(found.get(&format!("value {number}")).unwrap().clone());
     }
-    let mut used: Vec<&str> = found.values().map(String::as_str).collect();
-    used.sort_unstable();
-    assert_eq!(used, ["t-0", "t-0", "t-1", "t-1", "t-2", "t-2"]);
+    let counts = ["t-0", "t-1", "t-2"].map(|name| before.iter().filter(|used| *used == name).count());
+    assert!(counts.iter().all(|count| *count >= 5), "{counts:?}");
+    assert!(found.len() >= 30);
 }
 
 #[test]
