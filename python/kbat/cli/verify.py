@@ -30,7 +30,14 @@ _ORDER = ("error", "warning", "info")
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, ignores them, or does not start until they are moved.
-_NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name", "compressed_segment", "duplicate_segment"}
+_NO_HELP = {
+    "orphan_index",
+    "snapshot_beyond_end",
+    "file_name",
+    "directory_name",
+    "compressed_segment",
+    "duplicate_segment",
+}
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
 # Findings of one kind in one file that are shown without --all.
