@@ -8,6 +8,7 @@
 
 mod lookup;
 mod plan;
+mod timestamps;
 
 use std::path::Path;
 
