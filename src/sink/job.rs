@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::log::LogDirectory;
+use crate::partitioner::murmur2;
 use crate::plan::Pairs;
 use crate::plan::paths::text_of;
 use crate::sink::commit::Commit;
@@ -36,12 +37,20 @@ pub struct WriteJob {
 }
 
 /// The partitions of a topic before a write.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ExistingTopic {
     /// One more than the largest number of a partition.
     pub(super) partition_count: u32,
-    /// Number of segments of all its partitions.
-    pub(super) segment_count: u32,
+    /// Where the rows without a key begin: writes begin with different partitions, also if each of them adds a segment
+    /// to every partition.
+    pub(super) first_turn: u32,
+}
+
+impl ExistingTopic {
+    pub(super) fn new(partition_count: u32, segment_count: u32) -> Self {
+        let first_turn = murmur2(&segment_count.to_be_bytes()) & i32::MAX.cast_unsigned();
+        Self { partition_count, first_turn }
+    }
 }
 
 impl WriteJob {
@@ -168,18 +177,16 @@ impl WriteJob {
 }
 
 fn existing_topics(path: &Path) -> Result<BTreeMap<String, ExistingTopic>> {
-    let mut topics = BTreeMap::new();
-    if !path.exists() {
-        return Ok(topics);
-    }
-    for log in LogDirectory::open_target(&Location::local(path))?.partitions() {
-        if let Some(partition) = log.topic_partition() {
-            let topic: &mut ExistingTopic = topics.entry(partition.topic.clone()).or_default();
-            let count = partition.partition.unsigned_abs().saturating_add(1);
-            topic.partition_count = topic.partition_count.max(count);
-            let segment_count = u32::try_from(log.segments().len()).unwrap_or(u32::MAX);
-            topic.segment_count = topic.segment_count.saturating_add(segment_count);
+    // the number of partitions and of segments
+    let mut counts: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    if path.exists() {
+        for log in LogDirectory::open_target(&Location::local(path))?.partitions() {
+            let Some(partition) = log.topic_partition() else { continue };
+            let (partition_count, segment_count) = counts.entry(partition.topic.clone()).or_default();
+            *partition_count = partition.partition.unsigned_abs().saturating_add(1).max(*partition_count);
+            *segment_count = segment_count.saturating_add(u32::try_from(log.segments().len()).unwrap_or(u32::MAX));
         }
     }
-    Ok(topics)
+    let topic = |(name, (partitions, segments))| (name, ExistingTopic::new(partitions, segments));
+    Ok(counts.into_iter().map(topic).collect())
 }

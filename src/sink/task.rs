@@ -44,6 +44,8 @@ const RECORD_COLUMNS: [&str; 4] = ["key", "value", "headers", "timestamp"];
 pub struct TaskWriter {
     options: WriteOptions,
     existing: BTreeMap<String, ExistingTopic>,
+    /// A topic that does not exist yet.
+    missing: ExistingTopic,
     directory: PathBuf,
     number: u32,
     /// Chooses the partition of rows without a key.
@@ -66,6 +68,17 @@ struct Turn {
     len: usize,
 }
 
+impl Turn {
+    /// The turn of a row whose value has these bytes.
+    fn next(&mut self, value_len: usize) -> u32 {
+        if self.len >= TURN_LEN {
+            *self = Self { number: self.number.wrapping_add(1), len: 0 };
+        }
+        self.len = self.len.saturating_add(value_len).saturating_add(RECORD_OVERHEAD);
+        self.number
+    }
+}
+
 /// A partition of some rows.
 struct PartitionRows {
     name: TopicPartition,
@@ -86,6 +99,7 @@ impl TaskWriter {
         Ok(Self {
             options: job.options()?,
             existing: job.existing.clone(),
+            missing: ExistingTopic::new(0, 0),
             directory: job.directory().join(format!("{number}-{attempt}")),
             number,
             turn: Turn { number, len: 0 },
@@ -160,15 +174,9 @@ impl TaskWriter {
         let mut touched = Vec::new();
         for row in 0..rows.num_rows() {
             let topic = columns.topic(row)?;
-            let partition = if let Some(partition) = columns.partition(row)? {
-                partition
-            } else {
-                let count = self.partition_count(topic)?;
-                let chosen = match columns.key(row) {
-                    Some(key) => partition_for_key(key, count),
-                    None => self.partition_without_key(topic, columns.value_len(row), count),
-                };
-                i32::try_from(chosen).map_err(Error::other)?
+            let partition = match columns.partition(row)? {
+                Some(partition) => partition,
+                None => self.partition_of(topic, columns.key(row), columns.value_len(row))?,
             };
             let number = self.number_of(topic, partition)?;
             let Some(partition) = self.partitions.get_mut(number) else { continue };
@@ -180,28 +188,22 @@ impl TaskWriter {
         Ok(touched)
     }
 
-    fn partition_count(&self, topic: &str) -> Result<NonZeroU32> {
-        let existing = || self.existing.get(topic).and_then(|topic| NonZeroU32::new(topic.partition_count));
-        self.options.num_partitions.or_else(existing).ok_or_else(|| {
+    /// The partition of a row with this key, and a value of these bytes. As in Kafka's producer, the key's hash decides,
+    /// and many rows without a key in a row go to the same partition.
+    fn partition_of(&mut self, topic: &str, key: Option<&[u8]>, value_len: usize) -> Result<i32> {
+        let existing = self.existing.get(topic).unwrap_or(&self.missing);
+        let of_topic = || NonZeroU32::new(existing.partition_count);
+        let count = self.options.num_partitions.or_else(of_topic).ok_or_else(|| {
             Error::argument(format!(
                 "kbat: rows of topic {topic} have no partition, and its number of partitions is unknown: add a column \
                  partition, or set the option numPartitions"
             ))
-        })
-    }
-
-    /// The partition of a record without a key whose value has these bytes. As in Kafka's producer, many records in a
-    /// row go to the same one.
-    fn partition_without_key(&mut self, topic: &str, value_len: usize, count: NonZeroU32) -> u32 {
-        let turn = &mut self.turn;
-        if turn.len >= TURN_LEN {
-            *turn = Turn { number: turn.number.wrapping_add(1), len: 0 };
-        }
-        turn.len = turn.len.saturating_add(value_len).saturating_add(RECORD_OVERHEAD);
-        // so that writes begin with different partitions, also if each adds as many segments
-        let segment_count = self.existing.get(topic).map_or(0, |topic| topic.segment_count);
-        let first = partition_for_key(&segment_count.to_be_bytes(), count);
-        turn.number.wrapping_add(first) % count
+        })?;
+        let partition = match key {
+            Some(key) => partition_for_key(key, count),
+            None => self.turn.next(value_len).wrapping_add(existing.first_turn) % count,
+        };
+        i32::try_from(partition).map_err(Error::other)
     }
 
     fn number_of(&mut self, topic: &str, partition: i32) -> Result<usize> {

@@ -346,23 +346,24 @@ impl Segment {
             Err(index) => return Ok(Start { position: 0, index }),
         };
         let entry = index.lookup(timestamp)?;
-        let sound = index.is_rising()? && (entry.timestamp == NO_TIMESTAMP || self.is_at(reader, entry)?);
+        let sound = index.is_rising()? && (entry.timestamp == NO_TIMESTAMP || self.find_time(reader, entry)?.is_some());
         let (from, time_use) =
             if sound { (entry.offset, IndexUse::Used) } else { (self.base_offset(), IndexUse::Broken) };
         let start = self.start_at(reader, from.max(starting_offset))?;
         Ok(Start { position: start.position, index: time_use.or(start.index) })
     }
 
-    /// Whether the batch at the offset of a time index entry has the entry's timestamp as its largest.
-    pub(super) fn is_at(&self, reader: &mut HeaderReader, entry: TimeEntry) -> Result<bool> {
+    /// Searches the batch at the offset of a time index entry. Returns the position at which the search started; `None` if
+    /// the entry's timestamp is not the largest one of the batch.
+    pub(super) fn find_time(&self, reader: &mut HeaderReader, entry: TimeEntry) -> Result<Option<u64>> {
         let start = self.start_at(reader, entry.offset)?;
         reader.seek(start.position);
         while let Some(Ok(header)) = reader.next_header() {
             if header.last_offset() >= entry.offset {
-                return Ok(header.max_timestamp() == entry.timestamp);
+                return Ok((header.max_timestamp() == entry.timestamp).then_some(start.position));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn first_offset(&self, reader: &mut HeaderReader, header: &BatchHeader) -> Result<i64> {

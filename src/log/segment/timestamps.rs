@@ -19,7 +19,7 @@ impl Segment {
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
         let mut reader = self.headers()?;
-        let indexed = self.last_time(&mut reader)?;
+        let indexed = self.last_time(&mut reader)?.map(|(entry, _)| entry);
         let position = if indexed.is_some() { self.start_at(&mut reader, i64::MAX)?.position } else { 0 };
         let check = |reader: &mut HeaderReader, before: &_, header: &_| self.check_length(reader, before, header);
         let times = self.walk_timestamps(&mut reader, indexed, position, check)?;
@@ -34,8 +34,8 @@ impl Segment {
     }
 
     /// Whether all records are known to be older than a timestamp. Returns `false` if the segment contains a v0 or v1
-    /// set, whose wrapper has timestamps from the client, or if newer batches may be in bytes after the last batch, or
-    /// in a gap of the offsets, inside a batch whose length is corrupt.
+    /// set, whose wrapper has timestamps from the client, or if newer batches may be in bytes after the last batch, in
+    /// a gap of the offsets, inside a batch whose length is corrupt, or among many that the time index does not know.
     ///
     /// # Errors
     /// The errors of [`Segment::largest_timestamp`].
@@ -45,30 +45,31 @@ impl Segment {
         }
         let mut reader = self.headers()?;
         let indexed = self.last_time(&mut reader)?;
-        let mut position = 0;
-        if let Some(entry) = indexed {
-            // the time index may have lost its last entries, so that the batches after its last one decide
-            position = self.start_at(&mut reader, entry.offset)?.position;
-            let last = self.start_at(&mut reader, i64::MAX)?.position;
-            if entry.timestamp >= timestamp || last.saturating_sub(position) > MAX_UNINDEXED_LEN {
-                return Ok(false);
-            }
+        // the time index may have lost its last entries, so that the batches after its last one decide
+        if let Some((entry, position)) = indexed
+            && (entry.timestamp >= timestamp
+                || self.start_at(&mut reader, i64::MAX)?.position.saturating_sub(position) > MAX_UNINDEXED_LEN)
+        {
+            return Ok(false);
         }
-        let times = self.walk_timestamps(&mut reader, indexed, position, |_, _, _| Ok(()))?;
+        let (entry, position) = indexed.unzip();
+        let times = self.walk_timestamps(&mut reader, entry, position.unwrap_or(0), |_, _, _| Ok(()))?;
         let is_whole = times.is_v2 && reader.remainder_len() == 0 && !times.has_gap;
         let is_older = is_whole && times.largest.timestamp < timestamp;
         // a corrupt length may lead past newer batches to the end
         Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
 
-    /// The last entry of the time index, if there is one and it is that of a batch.
-    fn last_time(&self, reader: &mut HeaderReader) -> Result<Option<TimeEntry>> {
+    /// The last entry of the time index, if there is one and it is that of a batch, and a position at or before the batch.
+    fn last_time(&self, reader: &mut HeaderReader) -> Result<Option<(TimeEntry, u64)>> {
         let indexed = match usable(self.time_index())? {
             Ok(index) if index.is_rising()? => index.last_entry()?,
             _ => return Ok(None),
         };
-        let is_used = indexed.timestamp > NO_TIMESTAMP && self.is_at(reader, indexed)?;
-        Ok(is_used.then_some(indexed))
+        if indexed.timestamp <= NO_TIMESTAMP {
+            return Ok(None);
+        }
+        Ok(self.find_time(reader, indexed)?.map(|position| (indexed, position)))
     }
 
     /// Finds the largest timestamp: that of the time index, or one of the batches from a position on. Calls `check` with
