@@ -5,7 +5,7 @@ use jni::objects::{JByteArray, JClass, JObjectArray, JString};
 use jni::sys::{jboolean, jlong};
 
 use super::functions::FIELDS;
-use super::unsafe_rows::{Cell, RecordType, batches_of_runs, row_of};
+use super::unsafe_rows::{Cell, LogKey, RecordType, batches_of_runs, row_of};
 use super::{Handles, byte_arrays, call};
 use crate::arrow::{EncodeOptions, EncodedBatch, RowPacker};
 use crate::error::{Error, Result};
@@ -15,6 +15,7 @@ static ENCODERS: Handles<LogEncoder> = Handles::new();
 /// Encodes rows whose first field is a struct that identifies their log. A log ends where the struct changes.
 struct LogEncoder {
     fields: RecordType,
+    key: LogKey,
     options: EncodeOptions,
     /// The struct of the current log, and its encoder.
     log: Option<(Vec<u8>, RowPacker)>,
@@ -23,7 +24,7 @@ struct LogEncoder {
 impl LogEncoder {
     fn parse(fields: &str, settings: &str) -> Result<Self> {
         let options = serde_json::from_str(settings).map_err(Error::other)?;
-        Ok(Self { fields: RecordType::of_json(fields, &FIELDS)?, options, log: None })
+        Ok(Self { fields: RecordType::of_json(fields, &FIELDS)?, key: LogKey::of_first(fields)?, options, log: None })
     }
 
     /// The record batches that these rows complete, each as a row.
@@ -36,7 +37,7 @@ impl LogEncoder {
             }
             let Some((key, packer)) = &mut self.log else { continue };
             packer.push(records);
-            while let Some(batch) = packer.next_full()? {
+            while let Some(batch) = packer.next_full().map_err(|error| in_log(&self.key, key, error))? {
                 made.push(row_of_batch(key, &batch));
             }
         }
@@ -46,7 +47,16 @@ impl LogEncoder {
     /// The last record batch of the current log, which ends.
     fn finish(&mut self) -> Result<Option<Vec<u8>>> {
         let Some((key, mut packer)) = self.log.take() else { return Ok(None) };
-        Ok(packer.finish()?.map(|batch| row_of_batch(&key, &batch)))
+        let batch = packer.finish().map_err(|error| in_log(&self.key, &key, error))?;
+        Ok(batch.map(|batch| row_of_batch(&key, &batch)))
+    }
+}
+
+/// Adds the name of the log to an error.
+fn in_log(logs: &LogKey, key: &[u8], error: Error) -> Error {
+    match logs.name(key) {
+        Ok(name) if !name.is_empty() => Error::argument(format!("{name}: {error}")),
+        _ => error,
     }
 }
 

@@ -118,6 +118,19 @@ def test_encode_names_what_does_not_fit(jvm: SparkSession, engine: str, columns:
         kbat.spark.encode(frame, by=[], order_by="id").collect()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_encode_names_the_log_of_an_error(jvm: SparkSession, engine: str) -> None:
+    key = "'größe' AS topic, TINYINT(-1) AS p, id = 1 AS flag, CURRENT_DATE() AS day, NULLIF(id, 1) AS n"
+    frame = jvm.sql(f"SELECT {key}, 'v' AS value, 0L AS timestamp, -id AS offset FROM RANGE(1, 3)")  # noqa: S608 -- from above
+    messages = {
+        "offset = -1": "topic=größe, p=-1, flag=true, n=null: row 0: offset -1 is negative",
+        "offset = -2": "topic=größe, p=-1, flag=false, n=2: row 0: offset -2 is negative",
+    }
+    for rows, message in messages.items():
+        with engine_of(jvm, engine), pytest.raises(PySparkException, match=message):
+            kbat.spark.encode(frame.where(rows), by=["topic", "p", "flag", "day", "n"]).collect()
+
+
 def test_encode_in_the_jvm_has_the_keys_of_python(jvm: SparkSession) -> None:
     kinds = "TIMESTAMP'0001-01-01 00:00:00' AS t, DATE'1582-10-10' AS d, CAST(id AS DECIMAL(38, 9)) AS x, NULL AS n"
     frame = jvm.sql(f"SELECT 'v' AS value, {kinds}, id % 2 = 0 AS b, SMALLINT(id) AS s FROM RANGE(10)")  # noqa: S608 -- from above

@@ -177,12 +177,27 @@ def test_segments_in_a_directory_of_another_name_cause_a_warning(name: str, tmp_
     assert warning not in run("stat", tmp_path, "--topic", "ok").stderr
 
 
-def test_groups_reports_an_incomplete_last_batch(tmp_path: Path) -> None:
-    place = tmp_path / "__consumer_offsets-0"
-    copy_of("consumer-offsets", place)
+@pytest.mark.parametrize(
+    ("command", "case", "name"),
+    [("groups", "consumer-offsets", "__consumer_offsets-0"), ("topics", "cluster-metadata", "__cluster_metadata-0")],
+)
+def test_state_of_an_internal_topic_reports_an_incomplete_last_batch(
+    tmp_path: Path, command: str, case: str, name: str
+) -> None:
+    place = copy_of(case, tmp_path / name)
+    assert run(command, tmp_path).stderr == ""
     with (place / LOG).open("r+b") as log:
-        log.truncate((place / LOG).stat().st_size - 1200)
-    assert "kbat: not counted: " in run("groups", tmp_path).stderr
+        log.truncate((place / LOG).stat().st_size - 5)
+    assert "kbat: not counted: " in run(command, tmp_path).stderr
+
+
+def test_copy_does_not_write_into_the_directory_that_it_reads(tmp_path: Path) -> None:
+    copy_of(CASE, tmp_path / "logs" / "orders-0")
+    done = run("copy", tmp_path / "logs", tmp_path / "logs" / "out")
+    assert done.exit_code == 2
+    assert "is inside" in done.stderr
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == ["orders-0"]
+    assert run("copy", tmp_path / "logs" / "orders-0", tmp_path / "logs" / "again-0").exit_code == 0
 
 
 def test_advice_in_the_directory_of_a_partition_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

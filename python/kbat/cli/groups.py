@@ -1,6 +1,6 @@
 """`kbat groups`: the committed offsets of every group, with the lag against the logs beside them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
@@ -9,9 +9,8 @@ import typer
 import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Wide
-from kbat.cli.partitions import check_topic, decoding, number_text
+from kbat.cli.partitions import check_topic, decoding, note_incomplete, number_text
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
@@ -94,7 +93,7 @@ def _read(path: Location, groups: list[str] | None, topics: list[str] | None) ->
     check_topic(path, segments, _INTERNAL)
     with decoding(path, _INTERNAL), progress("reading") as callback:
         state = Groups(str(path), isolation="read_committed", progress=callback, **path.options)
-    note_uncounted(Lost(bytes=_incomplete_bytes(path, segments)))
+    note_incomplete(path, segments, _INTERNAL)
     end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}
     if groups and not found:
@@ -108,12 +107,6 @@ def _read(path: Location, groups: list[str] | None, topics: list[str] | None) ->
                 {name: value for name, value in row.items() if name != "group"} | {"end_offset": end, "lag": lag}
             )
     return list(found.values())
-
-
-def _incomplete_bytes(path: Location, segments: Sequence[kbat.results.SegmentFile]) -> int:
-    """Return the bytes of incomplete batches at the ends of the partitions with the offsets."""
-    last = {path.at(one.path).parent: one for one in segments if one.topic in (None, _INTERNAL)}
-    return sum(kbat.Segment(one.path, **path.options).incomplete_bytes for one in last.values())
 
 
 def _matches(name: str, patterns: list[str] | None) -> bool:

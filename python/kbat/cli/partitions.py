@@ -9,6 +9,7 @@ import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
+from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.place import is_partition, locate, word
 from kbat.cli.progress import progress
 
@@ -72,6 +73,12 @@ def incomplete_bytes(log: Log) -> int:
     """Return the bytes of an incomplete batch at the end of a partition or segment, 0 without one."""
     segments = [log] if isinstance(log, kbat.Segment) else log.segments[-1:]
     return sum(one.incomplete_bytes for one in segments)
+
+
+def note_incomplete(path: Location, segments: Sequence[kbat.SegmentFile], topic: str) -> None:
+    """Report the bytes of incomplete batches at the ends of the partitions of a topic."""
+    last = {path.at(one.path).parent: one for one in segments if one.topic in (None, topic)}
+    note_uncounted(Lost(bytes=sum(incomplete_bytes(kbat.Segment(one.path, **path.options)) for one in last.values())))
 
 
 def number_text(value: int | None) -> str:

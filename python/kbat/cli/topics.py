@@ -5,7 +5,7 @@ from typing import Any
 
 from kbat.cli import output
 from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Topics, Wide
-from kbat.cli.partitions import check_topic, decoding
+from kbat.cli.partitions import check_topic, decoding, note_incomplete
 from kbat.cli.place import locate
 from kbat.cli.table import Column, write_table
 
@@ -50,9 +50,11 @@ def topics(  # noqa: PLR0913 - options
     from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
     path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    check_topic(path, locate([path]).segments, _TOPIC)
+    segments = locate([path]).segments
+    check_topic(path, segments, _TOPIC)
     with decoding(path, _TOPIC):
         found = described(str(path), **path.options)
+    note_incomplete(path, segments, _TOPIC)
     rows = [one for one in found if not topic or any(fnmatchcase(one["topic"], pattern) for pattern in topic)]
     if topic and not rows:
         message = f"no topic matches {', '.join(map(repr, topic))}; omit --topic to see all topics"

@@ -195,7 +195,17 @@ class Encoder:
             rows = (part.select(list(self.records)) for _, part in parts)
             first = next(rows)
             reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
-            yield from self._packed(key, kbat.encode_batches(reader, **dict(self.options)))
+            made = kbat.encode_batches(reader, **dict(self.options))
+            try:
+                yield from self._packed(key, made)
+            except ValueError as error:
+                name = self._log_name(key)
+                raise ValueError(f"{name}: {error}" if name else str(error)) from None
+
+    def _log_name(self, key: tuple[Any, ...]) -> str:
+        """Return the name of a log for messages, as `LogKey` of the JVM engine does."""
+        shown = [(name, value) for name, value in zip(self.keys, key, strict=True) if _is_shown(value.type)]
+        return ", ".join(f"{name}={_text(value.as_py())}" for name, value in shown)
 
     def _packed(self, key: tuple[Any, ...], made: Iterable[kbat.results.EncodedBatch]) -> Iterator[pa.RecordBatch]:
         held: list[kbat.results.EncodedBatch] = []
@@ -218,6 +228,16 @@ class Encoder:
             pa.array([batch.bytes for batch in made], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[*self.keys, *(field.name for field in _BATCH_FIELDS)])
+
+
+def _is_shown(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def runs(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:

@@ -11,6 +11,7 @@
 //! have the byte order of the machine. The form is that of every Spark from 2.1 on.
 
 mod cells;
+mod key;
 mod read;
 mod types;
 mod write;
@@ -18,6 +19,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(super) use key::LogKey;
 pub(super) use read::{batch_of_array, batch_of_rows, batches_of_runs};
 pub(super) use types::RecordType;
 pub(super) use write::{Cell, array_of_rows, row_of};

@@ -39,7 +39,7 @@ impl SparkType {
     }
 
     /// The type with Spark's JSON. Text is needed as such only in columns that are not bytes in a record.
-    fn of_json(json: &Value, is_bytes: bool) -> Option<Self> {
+    pub(super) fn of_json(json: &Value, is_bytes: bool) -> Option<Self> {
         if let Some(name) = json.as_str() {
             return Some(match name {
                 "void" | "null" => Self::Null,
@@ -71,7 +71,21 @@ impl SparkType {
     }
 }
 
-fn name_of(field: &Value) -> Option<String> {
+/// The fields of Spark's JSON of a struct.
+pub(super) fn fields_of(json: &str) -> Result<Vec<Value>> {
+    let mut json: Value = serde_json::from_str(json).map_err(|_| not_a_struct())?;
+    match json.get_mut("fields").map(Value::take) {
+        Some(Value::Array(fields)) => Ok(fields),
+        _ => Err(not_a_struct()),
+    }
+}
+
+#[cold]
+fn not_a_struct() -> Error {
+    Error::other("these fields of a row are not a struct in Spark's JSON")
+}
+
+pub(super) fn name_of(field: &Value) -> Option<String> {
     field.get("name")?.as_str().map(str::to_owned)
 }
 
@@ -88,12 +102,9 @@ impl RecordType {
     /// A field whose name differs from a known one in its case only, and would be ignored; a known one of a type that no
     /// column of a record has.
     pub(in crate::jvm) fn of_json(json: &str, known: &[&str]) -> Result<Self> {
-        let malformed = || Error::other("these fields of a row are not a struct in Spark's JSON");
-        let json: Value = serde_json::from_str(json).map_err(|_| malformed())?;
-        let fields = json.get("fields").and_then(Value::as_array).ok_or_else(malformed)?;
         let mut read = Vec::new();
-        for field in fields {
-            let name = name_of(field).ok_or_else(malformed)?;
+        for field in &fields_of(json)? {
+            let name = name_of(field).ok_or_else(not_a_struct)?;
             let right = known.iter().find(|known| known.eq_ignore_ascii_case(&name));
             let kind = match right {
                 Some(right) if *right != name => {
