@@ -40,6 +40,7 @@ from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import FilteringReader
+from spark_pieces import pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +148,9 @@ def planned(path: Path, *given: Any) -> set[str]:  # noqa: ANN401 -- Spark's fil
     """Return the segments that are read."""
     tasks = plan(parse_options({"path": str(path)}), filters=conditions(given))
     return {
-        piece.path.removeprefix(f"{path}/").replace("0000000000000000", "") for task in tasks for piece in task.pieces
+        piece.path.removeprefix(f"{path}/").replace("0000000000000000", "")
+        for task in tasks
+        for piece in pieces_of(task)
     }
 
 

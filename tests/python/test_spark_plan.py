@@ -19,6 +19,7 @@ from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
 from kbat.spark.stream import KbatStreamReader
 from kbat.spark.task_metrics import metrics
+from spark_pieces import pieces_of, size_of
 
 
 def options_of(path: object, **given: object) -> ReadOptions:
@@ -27,13 +28,13 @@ def options_of(path: object, **given: object) -> ReadOptions:
 
 def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
     tasks = plan(options_of(log_dir, maxPartitionBytes=20_000))
-    paths = list(dict.fromkeys(piece.path for task in tasks for piece in task.pieces))
+    paths = list(dict.fromkeys(piece.path for task in tasks for piece in pieces_of(task)))
     directories = sorted(log_dir.glob("*-0"), key=lambda directory: directory.name)
     logs = [log for directory in directories for log in sorted(directory.glob("*.log")) if log.stat().st_size]
     assert paths == [os.fspath(log) for log in logs]
     assert len(tasks) > 1
-    assert all(task.size <= 20_000 or len(task.pieces) == 1 for task in tasks)
-    assert sum(task.size for task in tasks) == sum(log.stat().st_size for log in logs)
+    assert all(size_of(task) <= 20_000 or len(pieces_of(task)) == 1 for task in tasks)
+    assert sum(size_of(task) for task in tasks) == sum(log.stat().st_size for log in logs)
 
 
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
@@ -52,24 +53,26 @@ def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="is empty"):
         (task,) = reader.partitions()  # Spark reads at least one
     assert list(pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(task)))) == []  # noqa: S301 -- its own bytes
-    assert repr(task) == "ReadPartition(pieces=())"
+    assert repr(task) == "ReadPartition()"
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
 def test_plan_understands_paths_and_file_urls(log_dir: Path, form: str) -> None:
     tasks = plan(options_of(form.format(log_dir / "codec-lz4-0")))
-    assert [task.pieces for task in tasks] == [task.pieces for task in plan(options_of(log_dir / "codec-lz4-0"))]
+    assert [pieces_of(task) for task in tasks] == [
+        pieces_of(task) for task in plan(options_of(log_dir / "codec-lz4-0"))
+    ]
 
 
 def test_plan_understands_relative_paths(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log_dir)
     (task,) = plan(options_of("codec-lz4-0"))
-    assert all(Path(piece.path).is_absolute() for piece in task.pieces)
+    assert all(Path(piece.path).is_absolute() for piece in pieces_of(task))
 
 
 def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
     (task,) = plan(options_of(log_dir / "codec-*-0"))
-    names = [Path(piece.path).parent.name for piece in task.pieces]
+    names = [Path(piece.path).parent.name for piece in pieces_of(task)]
     assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
 
 
@@ -85,7 +88,7 @@ def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Pat
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "kbat: .*/dump contains segments and is not read")
             tasks = plan(options_of(f"{tmp_path}/{pattern}"))
-        return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
+        return [Path(piece.path).parent.name for task in tasks for piece in pieces_of(task)]
 
     for pattern in ("*", "d/a-*", "d/a-0/*", "d/a-*/*"):
         assert names(pattern) == ["a-0"], pattern
@@ -220,7 +223,7 @@ def test_task_writes_its_counts_into_the_directory_as_planned(tmp_path: Path, mo
     options = options_of("../a-0", columns="offset", metricspath="counts")
     reader = KbatReader(schema_of(["offset"]), options)
     (task,) = reader.partitions()
-    assert [piece.path for piece in task.pieces] == [os.fspath(tmp_path / "a-0" / f"{0:020}.log")]
+    assert [piece.path for piece in pieces_of(task)] == [os.fspath(tmp_path / "a-0" / f"{0:020}.log")]
     monkeypatch.chdir(tmp_path / "worker")
     assert sum(batch.num_rows for batch in reader.read(task)) == 5
     assert metrics(tmp_path / "driver" / "counts")["records"] == 5

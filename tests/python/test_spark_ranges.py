@@ -17,6 +17,7 @@ from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
+from spark_pieces import pieces_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -337,11 +338,11 @@ def test_plan_reads_only_the_window_that_may_have_the_offsets(logs: Path) -> Non
     options = parse_options(
         {"path": str(logs / "a-0"), "startingOffsets": '{"a": {"0": 30}}', "endingOffsets": '{"a": {"0": 40}}'}
     )
-    ((piece,),) = [task.pieces for task in plan(options)]
+    ((piece,),) = [pieces_of(task) for task in plan(options)]
     assert piece.path.endswith("20.log")
     assert piece.start > 0
     options = parse_options(
         {"path": str(logs / "a-0"), "startingOffsets": '{"a": {"0": 21}}', "endingOffsets": '{"a": {"0": 25}}'}
     )
-    ((first,),) = [task.pieces for task in plan(options)]
+    ((first,),) = [pieces_of(task) for task in plan(options)]
     assert (first.start, first.end) == (0, piece.start)

@@ -32,7 +32,7 @@ from kbat.spark.connect import is_connect
 from kbat.spark.jvm import encode_in_jvm, register_in_jvm, runs_in_jvm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -128,7 +128,7 @@ def encode(
         return _encode_in_jvm(df, keys, records, core.encode_settings(nothing))
     schema = types.StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
-    return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
+    return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), encoder.encode, schema)
 
 
 def _encode_in_jvm(df: DataFrame, keys: Sequence[str], records: Sequence[str], settings: str) -> DataFrame:
@@ -172,13 +172,6 @@ def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:
         if getattr(data_type, "collation", _BINARY) != _BINARY:  # sorting by it would mix the rows of two logs
             message = f"kbat: by={name!r}: type {data_type.simpleString()} is not supported; cast it to a plain string"
             raise ValueError(message)
-
-
-def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from encoder.encode(batches)
-
-    return encode_batches
 
 
 @dataclass(frozen=True)

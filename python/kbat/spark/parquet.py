@@ -19,13 +19,13 @@ import contextlib
 import json
 import os
 import shutil
+import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kbat._core import plan as core
-from kbat.spark.job import remove_job
 from kbat.spark.jvm import runs_in_jvm
 from kbat.spark.map_in_arrow import PackedTasks, options_of, planned
 from kbat.spark.stores import local_path
@@ -46,6 +46,8 @@ PARTITION_KEYS = ("topic", "partition", "date", "hour")
 _ROW_OF_A_FILE = "directory string, name string, row_count bigint, size bigint"
 # An empty file in the job's directory while the job runs.
 _OPEN = "open"
+# The number of attempts to remove a job's directory.
+_CLEAR_COUNT = 100
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,11 @@ def _job(directory: Path) -> Iterator[Path]:
 def _clear(job: Path) -> None:
     """Remove a job's directory. Tasks that are still running notice it and end."""
     (job / _OPEN).unlink(missing_ok=True)
-    remove_job(job)
+    for _ in range(_CLEAR_COUNT):  # a task may still create files
+        shutil.rmtree(job, ignore_errors=True)
+        if not job.exists():
+            break
+        time.sleep(0.02)
 
 
 def _move(directory: Path, found: Sequence[tuple[str, WrittenFile]]) -> WrittenFiles:

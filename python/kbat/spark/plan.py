@@ -5,8 +5,7 @@ The driver lists the segments once and includes the list in the tasks.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -20,39 +19,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A window of a segment, in bytes."""
-
-    path: str
-    start: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the window."""
-        return self.end - self.start
-
-
-@dataclass(frozen=True)
 class ReadPartition(InputPartition):
     """What one task reads: bytes that the core understands. They contain the options, which may be secret."""
 
-    task: bytes
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The windows that the task reads, in order."""
-        pieces = json.loads(self.task)["pieces"] if self.task else ()
-        return tuple(Piece(piece["path"], piece["start"], piece["end"]) for piece in pieces)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all pieces together."""
-        return sum(piece.size for piece in self.pieces)
-
-    def __repr__(self) -> str:
-        """Return the pieces, without the options."""
-        return f"ReadPartition(pieces={self.pieces!r})"
+    task: bytes = field(repr=False)
 
 
 def plan(

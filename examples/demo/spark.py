@@ -1,4 +1,4 @@
-"""`python -m kbat.spark.demo LOG_DIR`: a broker's log directory as rows, answers and Parquet, on a local Spark.
+"""`python examples/demo/spark.py LOG_DIR`: a broker's log directory as rows, answers and Parquet, on a local Spark.
 
 Shows the first record of each topic, a table of what each topic keeps on disk by codec, and copies every record to
 Parquet and back. Reads the directory and never writes into it. Answers go to the standard output, progress to the
@@ -16,18 +16,17 @@ import sys
 import tempfile
 import time
 import unicodedata
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbat._core.locations import discover
+import kbat
 from kbat.spark import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-
-    import kbat.results
 
 _COLUMNS = (
     "topic, partition, offset, timestamp, timestampType, key, value, headers, compression, batchSize, segment, position"
@@ -79,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code: 0, or 1 with a message on the standard error."""
     given = _parse(arguments)
     try:
-        segments, _, _ = discover([given.log_dir])  # an empty directory is an error here, not a warning
+        with warnings.catch_warnings(action="ignore"):  # an empty directory is an error here, not a warning
+            segments = kbat.find_segments(given.log_dir)
         _check(given.log_dir, segments)
         _say(f"{given.log_dir}: segments: {len(segments)}, {_size(sum(segment.size for segment in segments))}")
         with _local_spark() as spark:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m kbat.spark.demo", description=__doc__.split("\n\n")[1])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
     parser.add_argument(
         "log_dir", metavar="LOG_DIR", help="a broker's log directory, a partition directory or a .log file"
     )
@@ -102,7 +102,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _check(log_dir: str, segments: Sequence[kbat.results.SegmentFile]) -> None:
+def _check(log_dir: str, segments: Sequence[kbat.SegmentFile]) -> None:
     """Raise `ValueError` if there are no records to show."""
     if not any(segment.size for segment in segments):
         message = (
@@ -289,7 +289,7 @@ def _bytes(value: bytes | None, length: int) -> str:
 
 def _size(size: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:  # noqa: PLR2004 -- factor between units
+        if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
