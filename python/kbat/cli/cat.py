@@ -117,8 +117,9 @@ def cat(  # noqa: PLR0913 - one per option
     r"""Print records, one line per record, partition by partition in the order of the log.
 
     A TIME is ISO 8601 with a time zone, such as `2024-05-01T12:30:00Z`, or a number of milliseconds since 1970; numbers
-    that look like seconds are refused. With `-o`, a number of milliseconds is written `s@1714566600000`. The standard
-    input (PATH `-`) is read completely before anything is printed.
+    that look like seconds are refused. With `-o`, a number of milliseconds is written `s@1714566600000`. `-o -N` counts
+    all records; `--key`, `--grep` and `--header` select among the last N. The standard input (PATH `-`) is read
+    completely before anything is printed.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
     `kbat cat data | jq -c '.value | fromjson?'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),

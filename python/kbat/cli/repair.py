@@ -87,6 +87,8 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     epochs are rebuilt from the rest. With OUT, the result is a recovered copy. To keep the batches after the
     corruption, use `kbat salvage`.
 
+    --in-place truncates files, so it also changes a backup that consists of hard links (`cp -al`): make a real copy.
+
     A dry run shows what a recovery with OUT or --in-place would do. The two differ only if the offsets of a segment are
     too far apart: with OUT the segment is split, with --in-place the log is truncated there. A line on the standard
     error reports such a segment.
