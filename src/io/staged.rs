@@ -1,11 +1,12 @@
 //! [`StagedFile`]: a file that has a temporary name until it is complete. [`StagedDirectory`]: the same for a
 //! directory.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
@@ -324,12 +325,43 @@ fn count_entries(path: &Path) -> std::io::Result<usize> {
 fn remove_abandoned(stem: &Path) {
     let Some(name) = stem.file_name() else { return };
     let prefix = with_added_extension(Path::new(name), "-");
-    for entry in fs::read_dir(directory_of(stem)).into_iter().flatten().flatten() {
-        let is_partial = entry.file_name().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes());
-        if cfg!(unix) && is_partial && DirectoryLock::acquire(&entry.path()).is_ok() {
-            let _ = fs::remove_dir_all(entry.path());
+    let parent = directory_of(stem);
+    for name in partials_in(parent) {
+        let is_of_stem = name.as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes());
+        let path = parent.join(name);
+        if cfg!(unix) && is_of_stem && DirectoryLock::acquire(&path).is_ok() {
+            let _ = fs::remove_dir_all(path);
         }
     }
+}
+
+/// The incomplete files and directories in a large directory, when it was last listed.
+struct Listed {
+    directory: PathBuf,
+    at: Instant,
+    partials: Vec<OsString>,
+}
+
+/// Lists the incomplete files and directories in a directory. A command that writes thousands of results to one
+/// directory does not list it for each of them: a large one is listed once a second.
+fn partials_in(directory: &Path) -> Vec<OsString> {
+    const LARGE: usize = 1000;
+    static LAST: Mutex<Option<Listed>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*last
+        && known.directory == directory
+        && known.at.elapsed() < Duration::from_secs(1)
+    {
+        return known.partials.clone();
+    }
+    let mut count = 0_usize;
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let partials: Vec<OsString> =
+        names.inspect(|_| count = count.saturating_add(1)).filter(|name| is_partial(&name.to_string_lossy())).collect();
+    if count > LARGE {
+        *last = Some(Listed { directory: directory.to_path_buf(), at: Instant::now(), partials: partials.clone() });
+    }
+    partials
 }
 
 /// The path with a shorter name, if there is no room in it for a suffix.

@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::repair::walk::reachable_end;
-use crate::store::listing::{Listing, list_location};
+use crate::store::listing::{Listing, is_log_of_any_name, list_location};
 use crate::store::names::is_hidden;
 use crate::store::{
-    DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
-    parse_partition_directory, refuse_foreign_directory,
+    DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_partition_directory,
+    refuse_foreign_directory,
 };
 
 /// How to treat replicas: directories of the same partition under different paths, such as the log directories of
@@ -155,8 +155,8 @@ pub struct Discovery {
     /// The segments of each location, sorted by topic, partition and base offset. A segment under several locations is
     /// only listed for the first of them.
     pub locations: Vec<Vec<SegmentFile>>,
-    /// Warnings to show to users: empty locations, partitions that contain files but no segment, and directories with
-    /// segments but without the name of a partition.
+    /// Warnings to show to users: empty locations, partitions that contain files but no segment, directories with
+    /// segments but without the name of a partition, and `.log` files without the name of a segment.
     pub warnings: Vec<String>,
     /// What users should know about segments in remote storage, such as segments that are omitted, offsets that no
     /// segment contains, and partitions that are not read.
@@ -198,7 +198,7 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
     for location in locations {
         let mut segments = Vec::new();
         for path in expand(location)? {
-            let Listing { segments: found, partitions: named, without_segments, misnamed } =
+            let Listing { segments: found, partitions: named, without_segments, misnamed, misnamed_logs } =
                 list_location(&path, &|partition| selection.includes(partition))?;
             let directories = found.iter().map(|segment| segment.path.directory()).chain(without_segments.clone());
             for directory in directories.collect::<BTreeSet<_>>() {
@@ -216,6 +216,7 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
             if selection.is_everything() {
                 discovery.warnings.extend(misnamed.iter().map(warning_of_misnamed));
             }
+            discovery.warnings.extend(warning_of_logs(&misnamed_logs));
             partitions.extend(named);
             partitions.extend(found.iter().filter_map(|segment| segment.partition.clone()));
             segments.extend(found);
@@ -274,6 +275,16 @@ fn warning_of_misnamed(directory: &Location) -> String {
         "{} contains segments and is not read, because its name is not that of a partition, <topic>-<partition>",
         directory.display()
     )
+}
+
+fn warning_of_logs(files: &[Location]) -> Option<String> {
+    let first = files.first()?.display();
+    Some(match files.len().saturating_sub(1) {
+        0 => format!("{first} is not read, because its name is not that of a segment: 20 digits and .log"),
+        more => format!(
+            "{first} and {more} more are not read, because their names are not those of segments: 20 digits and .log"
+        ),
+    })
 }
 
 /// Warns of partitions that contain files but no segment.
@@ -346,12 +357,13 @@ fn not_found(path: &Location, message: &str) -> Error {
     Error::from(std::io::Error::new(std::io::ErrorKind::NotFound, message)).with_path(path)
 }
 
-/// Whether to read a path that matched a pattern. Skips the same paths as a log directory does.
+/// Whether to read a path that matched a pattern. Skips the same paths as a log directory does, but not logs whose names
+/// are not those of segments: the pattern names them.
 fn is_of_a_log(path: &Location) -> bool {
     if path.is_dir() {
         return is_no_dead_partition(path);
     }
-    let is_log = parse_base_offset(path.name()).is_some() || is_tiered_segment(path.name());
+    let is_log = is_log_of_any_name(path.name()) || is_tiered_segment(path.name());
     is_log && is_no_dead_partition(&path.directory())
 }
 

@@ -268,6 +268,6 @@ pub(crate) fn report_data_loss(what: &str, options: &ReadOptions, warnings: &mut
         let message = format!("kbat: {what}; option failOnDataLoss=false reads the existing records");
         return Err(Error::argument(message));
     }
-    warnings.push(format!("kbat: {what}; reading the existing records, because of failOnDataLoss=false"));
+    warnings.push(format!("kbat: {what}; reading what exists, because of failOnDataLoss=false"));
     Ok(())
 }

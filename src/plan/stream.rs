@@ -233,7 +233,10 @@ impl Stream {
                 // the query started inside a transaction that is open, or after its first record
                 *end = *offset;
             } else {
-                let what = format!("the end of {partition} went from {offset} back to {end}; records may be lost");
+                let what = format!(
+                    "the end of {partition} went from {offset} back to {end}, where the query continues; records may be \
+                     lost, and those before {end} may be new ones, which only a query with a new checkpoint reads"
+                );
                 report_data_loss(&what, options, &mut self.warnings)?;
             }
         }

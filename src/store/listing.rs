@@ -11,6 +11,9 @@ use crate::store::names::{
     is_hidden, parse_base_offset, parse_partition_directory,
 };
 
+/// The ending of a segment's name.
+const LOG_ENDING: &str = ".log";
+
 /// A segment's `.log` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
@@ -35,6 +38,8 @@ pub(crate) struct Listing {
     pub(crate) without_segments: Vec<Location>,
     /// Directories beside those of partitions that contain segments, but do not have the name of a partition.
     pub(crate) misnamed: Vec<Location>,
+    /// Files beside segments that end with `.log`, but do not have the name of a segment.
+    pub(crate) misnamed_logs: Vec<Location>,
 }
 
 /// Lists a location: a `.log` file, a partition directory, or a log directory (all partition directories in it).
@@ -49,7 +54,7 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         refuse_other_files(path)?;
         return Ok(Listing { segments: vec![segment(path, status.len)], ..Listing::default() });
     }
-    let own = segments_in(path)?;
+    let (own, misnamed_logs) = segments_in(path)?;
     if !own.is_empty() {
         if let Some(partition) = partition_directories(path)?.first() {
             let message = format!(
@@ -58,7 +63,7 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
             );
             return Err(Error::argument(message).with_path(path));
         }
-        return Ok(Listing { segments: own, ..Listing::default() });
+        return Ok(Listing { segments: own, misnamed_logs, ..Listing::default() });
     }
     let mut listing = Listing::default();
     let (mut directories, mut others) = (Vec::new(), Vec::new());
@@ -77,7 +82,8 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
     refuse_same_partition(&directories, wanted)?;
     for (partition, directory) in directories {
         if wanted(&partition) {
-            let segments = segments_in(&directory)?;
+            let (segments, misnamed_logs) = segments_in(&directory)?;
+            listing.misnamed_logs.extend(misnamed_logs);
             if segments.is_empty() {
                 listing.without_segments.push(directory);
             }
@@ -156,9 +162,15 @@ pub(crate) fn next_segment_base(path: &Location, base_offset: i64) -> Result<Opt
     Ok(path.directory().entries()?.iter().filter_map(|entry| later(entry.name())).min())
 }
 
-fn segments_in(directory: &Location) -> Result<Vec<SegmentFile>> {
+/// Lists the segments of a directory, and the files beside them that end with `.log` without the name of a segment.
+fn segments_in(directory: &Location) -> Result<(Vec<SegmentFile>, Vec<Location>)> {
     match settled(directory)? {
-        (listed, None) => live_segments(&listed),
+        (mut listed, None) => {
+            let segments = live_segments(&listed)?;
+            listed.retain(|entry| !segments.is_empty() && is_log_of_any_name(entry.name()));
+            listed.retain(|entry| parse_base_offset(entry.name()).is_none());
+            Ok((segments, listed))
+        }
         (_, Some(swap)) => {
             let error = Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned()));
             Err(error.with_path(&directory.join(swap.to_string())))
@@ -230,6 +242,11 @@ pub(crate) fn compressed_alone(listed: &[Location]) -> impl Iterator<Item = &Loc
 pub(crate) fn compressed_base_offset(name: &str) -> Option<i64> {
     let (log, extension) = name.rsplit_once('.')?;
     ["gz", "zst", "lz4", "xz", "bz2", "snappy", "zip"].contains(&extension).then(|| parse_base_offset(log))?
+}
+
+/// Whether a file is a log by its ending.
+pub(crate) fn is_log_of_any_name(name: &str) -> bool {
+    name.len() > LOG_ENDING.len() && name.ends_with(LOG_ENDING)
 }
 
 fn live_segments(listed: &[Location]) -> Result<Vec<SegmentFile>> {

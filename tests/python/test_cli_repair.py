@@ -274,7 +274,13 @@ def test_rewrite_that_fails_leaves_no_directory(tmp_path: Path) -> None:
     assert "is not empty" in done.stderr
 
 
-def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "exit_code", "message"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "terminated")],
+)
+def test_a_command_that_a_signal_ends_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, exit_code: int, message: str
+) -> None:
     log = Log(tmp_path / "t-0")
     for _ in range(30):
         log.batch((None, os.urandom(1 << 20) * 2), codec="none")
@@ -285,8 +291,8 @@ def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("deep/*.kbat-partial-*")) and time.monotonic() < deadline:
             time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         stdout, stderr = running.communicate(timeout=60)
-    assert (running.returncode, stdout, stderr) == (130, "", "kbat: interrupted\n")
+    assert (running.returncode, stdout, stderr) == (exit_code, "", f"kbat: {message}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
     assert contents(log.directory)

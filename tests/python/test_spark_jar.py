@@ -14,7 +14,7 @@ import kbat
 import kbat.spark
 from java_process import SOURCES
 from kafka_jars import find_java, pyspark_jar
-from kbat.spark import jvm
+from kbat.spark import settings
 from kbat.spark.__main__ import main
 from kbat.spark.source import KbatDataSource
 
@@ -93,7 +93,7 @@ def test_jar_command_prints_the_path(capsys: pytest.CaptureFixture[str]) -> None
 def test_jar_that_is_missing_is_an_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(jvm, "_JAR", tmp_path / "kbat-spark.jar")
+    monkeypatch.setattr(settings, "_JAR", tmp_path / "kbat-spark.jar")
     with pytest.raises(FileNotFoundError, match=r"kbat: this installation has no jar at .*; install a wheel of kbat"):
         kbat.spark.jar()
 

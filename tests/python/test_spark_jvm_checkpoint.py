@@ -60,7 +60,7 @@ def test_records_that_come_after_the_start_of_a_query_that_had_no_rows_are_read(
 ) -> None:
     log, sink = log_of(tmp_path), Sink()
     run(jvm, tmp_path, sink)
-    assert stored(tmp_path).read_bytes() == b'v1\n{"a":{"0":4}}'
+    assert stored(tmp_path).read_bytes() == b'\0v1\n{"a":{"0":4}}'
     log.append(3)
     run(jvm, tmp_path, sink)
     assert offsets(sink) == [4, 5, 6]
@@ -81,7 +81,7 @@ def test_the_start_in_a_checkpoint_of_sparks_kafka_source_is_accepted(jvm: Spark
     log_of(tmp_path)
     sink = Sink()
     stored(tmp_path).parent.mkdir(parents=True)
-    stored(tmp_path).write_bytes(b'\0v1\n{"a":{"0":3}}')
+    stored(tmp_path).write_bytes(b'v1\n{"a":{"0":3}}')
     run(jvm, tmp_path, sink, **EARLIEST)
     assert offsets(sink) == [3]
 

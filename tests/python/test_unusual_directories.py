@@ -212,3 +212,68 @@ def test_advice_in_the_directory_of_a_partition_can_be_pasted(tmp_path: Path, mo
         assert run(*shlex.split(command)[1:]).exit_code == 0, command
     assert kbat.scan(tmp_path / "salvaged" / "orders-0").count() > 1000
     assert {path.name for path in tmp_path.iterdir()} == {"logs", "recovered", "salvaged"}
+
+
+def test_logs_with_other_names_beside_segments_cause_a_warning(tmp_path: Path) -> None:
+    log = CORPUS / CASE / LOG
+    for name in (LOG, "orders (1).log", "copy.log"):
+        shutil.copy(log, tmp_path / name)
+    with pytest.warns(UserWarning, match=r"copy\.log and 1 more are not read, because their names are not those"):
+        one = kbat.scan(tmp_path).count()
+    assert "is not read, because its name" not in run("cat", tmp_path, "--limit", "1").stdout
+    assert "and 1 more are not read" in run("cat", tmp_path, "--limit", "1").stderr
+    assert kbat.scan(f"{tmp_path}/*.log").count() == 3 * one
+    assert kbat.scan(f"{tmp_path}/*(1).log").count() == one
+    (tmp_path / "copy.log").unlink()
+    with pytest.warns(UserWarning, match=r"orders \(1\)\.log is not read, because its name is not that of a segment"):
+        kbat.scan(tmp_path)
+
+
+def test_a_segment_without_20_digits_is_an_error_and_its_advice_renames_it(tmp_path: Path) -> None:
+    place = copy_of(CASE, tmp_path / "logs" / "orders-0")
+    (place / SECOND).rename(place / "0147.log")
+    found = json_of("verify", place, exit_code=2)
+    (finding,) = (one for one in found["findings"] if one["kind"] == "file_name")
+    assert finding["severity"] == "error"
+    assert "its records are missing: rename it" in finding["message"]
+    assert found["next"] == [f"mv {place}/0147.log {place / SECOND}"]
+    (place / "0147.log").rename(place / SECOND)
+    assert errors_of(kbat.verify(place)) == []
+
+
+@pytest.mark.parametrize("arguments", [["ls"], ["verify"], ["recover", "--in-place"], ["rebuild-indexes"], ["cat"]])
+def test_an_empty_path_is_not_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(copy_of(CASE, tmp_path / "orders-0"))
+    command, *options = arguments
+    done = run(command, "", *options)
+    assert done.exit_code == 2
+    assert "the path is empty" in done.stderr
+
+
+def test_an_empty_path_in_python_is_an_error() -> None:
+    for read in (kbat.scan, kbat.LogDirectory, kbat.verify):
+        with pytest.raises(ValueError, match="the path is empty"):
+            read("")
+
+
+def test_files_without_permission_are_only_unreadable(tmp_path: Path) -> None:
+    place = copy_of(CASE, tmp_path / "logs" / "orders-0")
+    # root may read everything, so links to themselves take the place of files without permission
+    for name in ("leader-epoch-checkpoint", "partition.metadata", max(path.name for path in place.glob("*.log"))):
+        (place / name).unlink(missing_ok=True)
+        (place / name).symlink_to(name)
+    report = kbat.verify(tmp_path / "logs")
+    assert sorted(one.kind for one in report.findings if one.severity == "error") == ["unreadable"] * 3
+    assert not [one for one in report.findings if one.kind in {"snapshot_beyond_end", "leader_epochs_mismatch"}]
+
+
+def test_a_segment_of_more_than_2_gib_is_salvaged_not_recovered(tmp_path: Path) -> None:
+    place = copy_of(CASE, tmp_path / "orders-0")
+    with max(place.glob("*.log")).open("r+b") as log:
+        log.truncate(1 << 31)
+    found = json_of("verify", place, exit_code=2)
+    assert {one["kind"] for one in found["findings"] if one["severity"] == "error"} == {"segment_len"}
+    (command,) = found["next"]
+    assert command.startswith("kbat salvage ")

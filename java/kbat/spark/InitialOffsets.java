@@ -18,8 +18,8 @@ import org.apache.spark.sql.internal.SQLConf;
  *
  * <p>Spark stores only the ends of micro-batches and requests the start again if the first one runs again. By then,
  * segments may be deleted, or records appended, that the start depends on. The file is that of Spark's Kafka source:
- * {@code <checkpoint>/sources/<number>/0} has a version and the offsets. A zero byte before them, which that source
- * writes, is accepted.
+ * {@code <checkpoint>/sources/<number>/0} has a zero byte, a version and the offsets. Earlier versions of kbat wrote no
+ * zero byte.
  */
 final class InitialOffsets {
     private static final String VERSION = "v1\n";
@@ -79,7 +79,7 @@ final class InitialOffsets {
         boolean isRenamed = false;
         try {
             try (OutputStream output = files.create(scratch, false)) {
-                output.write((VERSION + offsets).getBytes(StandardCharsets.UTF_8));
+                output.write(("\0" + VERSION + offsets).getBytes(StandardCharsets.UTF_8));
             }
             // local files are replaced by a rename
             isRenamed = !files.exists(file) && files.rename(scratch, file);

@@ -50,7 +50,7 @@ def read_batches(
 ) -> BatchIterator:
     """Iterate over the batches of a buffer or a file, of any message format and in any order.
 
-    Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
+    Only headers are parsed, although payloads are read too; ``scan(view="batches")`` reads only the
     headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
     Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 

@@ -8,6 +8,8 @@ import io
 import os
 import sys
 
+from kbat.cli.signals import stop_at_signals
+
 _PACKAGES = ("typer", "rich", "pyarrow")
 # Bytes that are collected before a write to a file or a pipe.
 _BUFFER_LEN = 1 << 17
@@ -20,6 +22,7 @@ def main() -> None:
         sys.stderr.write(f"kbat: the command line needs {', '.join(missing)}: pip install 'kbat[cli]'\n")
         sys.exit(2)
     _open_output()
+    stop_at_signals()
     from kbat.cli.app import app  # noqa: PLC0415 - needs the packages
 
     app(prog_name="kbat")

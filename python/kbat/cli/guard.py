@@ -14,12 +14,15 @@ import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import MANIFEST, NothingToReadError, foreign, repairable, word
+from kbat.cli.signals import Stopped
 
 P = ParamSpec("P")
 
 FAILED = 1
 WRONG_ARGUMENT = 2
 INTERRUPTED = 130
+# Added to the number of a signal.
+_SIGNALLED = 128
 BROKEN_PIPE = 141
 # Words of errors about files of another format.
 _NOT_A_SEGMENT = "not a Kafka log segment"
@@ -59,6 +62,8 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
         except BrokenPipeError:
             _close_output()
             raise typer.Exit(BROKEN_PIPE) from None
+        except Stopped as signal:
+            _fail("terminated", _SIGNALLED + signal.number)
         except KeyboardInterrupt:
             _fail("interrupted", INTERRUPTED)
         except (typer.Exit, typer.Abort, typer.BadParameter, SystemExit, GeneratorExit):

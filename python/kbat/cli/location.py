@@ -46,9 +46,12 @@ class Location:
         """Return the location of an argument.
 
         Raises:
-            ValueError: A URL with a password or a query, which would appear in messages.
+            ValueError: An empty text, or a URL with a password or a query, which would appear in messages.
         """
         text = str(value)
+        if not text.strip():
+            message = "the path is empty: name a path or a URL, or . for the working directory"
+            raise ValueError(message)
         if (url := _URL.fullmatch(text)) is None:
             return cls(str(Path(text)))
         scheme, rest = url[1], url[2]

@@ -217,7 +217,7 @@ def target(value: str) -> Path:
             "OUT is a URL, but this command writes only to the file system: name a local directory, then upload it"
         )
         raise typer.BadParameter(message)
-    return Path(value)
+    return Path(target_location(value).text)
 
 
 def target_location(value: str) -> Location:
@@ -336,7 +336,7 @@ OutArgument = Annotated[
         "for a URL, files are uploaded when all are complete.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, with the fields above.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text; the fields are listed under JSON.")]
 Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, even if the terminal is too narrow for them.")]
 LeavePageCache = Annotated[
     bool,

@@ -64,7 +64,7 @@ _REPORT = """
     name and "written", "deleted", "truncated" or "renamed".
 
     Exit codes: 0, also if something was dropped; 1 for files that can't be read or written, and for an empty directory;
-    2 for wrong arguments, for a PATH that is not a log, and if nothing can be kept.
+    2 for wrong arguments, for a PATH that is not a log, and if `kbat salvage` can keep nothing.
 """
 
 
@@ -182,7 +182,8 @@ def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
 ) -> None:
     """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
-    Without OUT, the new files replace those beside the log; this is refused while a broker runs on the directory.
+    Without OUT, the new files replace those beside the log; this is refused while a broker runs on the directory. A log
+    in a store is refused: `kbat salvage` writes a copy with new indexes.
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """

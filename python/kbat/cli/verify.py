@@ -13,6 +13,7 @@ import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.options import (
+    MAX,
     EncryptionKeys,
     Json,
     Partitions,
@@ -50,11 +51,22 @@ class _Help(Enum):
     """What helps with a finding."""
 
     ACCESS = auto()
+    NAME = auto()
     COMPACTION = auto()
     DUMP = auto()
     SWAP = auto()
     LOG = auto()
     INDEX = auto()
+
+
+# What helps with a file, in the order in which it is shown; the rest helps with its directory.
+_OF_FILES = (_Help.ACCESS, _Help.NAME, _Help.DUMP)
+_BY_KIND = {
+    "interrupted_compaction": _Help.COMPACTION,
+    # a broker keeps neither as it is
+    "corrupt_swap": _Help.SWAP,
+    "segment_len": _Help.SWAP,
+}
 
 
 def verify(  # noqa: PLR0913 - options
@@ -137,15 +149,13 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
         place = path.at(finding.path)
         what = _help_for(finding, path, report)
         if what is not None:
-            found[what][place if what in {_Help.ACCESS, _Help.DUMP} else place.parent] = None
-    unread = {place.parent for place in found[_Help.ACCESS] if place.suffix == ".log"}
+            found[what][place if what in _OF_FILES else place.parent] = None
+    unread = {place.parent for what in (_Help.ACCESS, _Help.NAME) for place in found[what] if place.suffix == ".log"}
     logs = [directory for directory in found[_Help.LOG] if directory not in unread]
     commands: dict[str, str] = {}
-    for place in (one for one in found[_Help.ACCESS] if not _is_missing(one)):
-        commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
-    for place in found[_Help.DUMP]:
-        salvaged = word(f"salvaged/{place.stem}")
-        commands[f"kbat salvage {word(place)} {salvaged}{path.again}"] = "a segment with every complete batch"
+    for what in _OF_FILES:
+        for place in found[what]:
+            commands.update(_commands_for_file(what, place, path.again))
     for directory in found[_Help.COMPACTION]:
         commands.update(_commands_for_log(directory))
     for directory in found[_Help.SWAP]:
@@ -156,6 +166,17 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
         if directory not in unread and directory not in logs and not foreign_directory(directory):
             commands.update(_commands_for_index(path if path.is_file else directory))
     return commands
+
+
+def _commands_for_file(what: _Help, place: Location, again: str) -> dict[str, str]:
+    if what is _Help.DUMP:
+        salvaged = word(f"salvaged/{place.stem}")
+        return {f"kbat salvage {word(place)} {salvaged}{again}": "a segment with every complete batch"}
+    if what is _Help.NAME:
+        right = place.parent.child(f"{int(place.stem):020}{place.suffix}")
+        return {f"mv {word(place)} {word(right)}": "the name that a broker reads"}
+    help_of_access = {f"ls -ld {word(place)}": "its kind and permissions; then verify as a user with access"}
+    return {} if _is_missing(place) else help_of_access
 
 
 def _is_missing(place: Location) -> bool:
@@ -217,16 +238,20 @@ def _help_for(finding: kbat.results.Finding, path: Location, report: kbat.result
         # an index on a bad sector can be rebuilt
         is_replaced = is_index and not place.is_dir and "Permission denied" not in finding.message
         return _Help.INDEX if is_replaced else _Help.ACCESS
+    if finding.kind == "file_name" and finding.severity == "error" and place.is_local and _is_offset(place.stem):
+        return _Help.NAME
     if finding.kind in _NO_HELP or finding.severity == "info":
         return None
-    if finding.kind == "interrupted_compaction":
-        return _Help.COMPACTION
-    if finding.kind == "corrupt_swap":
-        return _Help.SWAP
+    if finding.kind in _BY_KIND:
+        return _BY_KIND[finding.kind]
     is_dump = place == path == repairable(path)
     if finding.severity == "error" and (is_dump or is_log):
         return None if _is_lost(place, report) else _Help.DUMP if is_dump else _Help.LOG
     return _Help.INDEX if is_index else None
+
+
+def _is_offset(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) <= MAX
 
 
 def _show(path: Location, report: kbat.results.Report, commands: dict[str, str], *, show_all: bool) -> None:

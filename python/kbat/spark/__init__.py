@@ -14,11 +14,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kbat.spark.jvm import SETTINGS, jar, session
+from kbat.spark.settings import SETTINGS, jar
 
 if TYPE_CHECKING:
     from kbat.spark.decoding import decode
     from kbat.spark.encoding import encode
+    from kbat.spark.jvm import session
     from kbat.spark.map_in_arrow import read
     from kbat.spark.parquet import to_parquet
     from kbat.spark.registration import register
@@ -47,6 +48,7 @@ _MODULES = {
     "metrics": "task_metrics",
     "read": "map_in_arrow",
     "register": "registration",
+    "session": "jvm",
     "to_parquet": "parquet",
 }
 

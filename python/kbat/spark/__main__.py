@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kbat.spark.jvm import jar
+from kbat.spark.settings import jar
 
 _USAGE = """usage: python -m kbat.spark jar
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -111,15 +112,8 @@ def decode(
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
     decoder = Decoder(parsed, column, tuple(kept), fields)
-    return map_in_arrow(df, tuple(dict.fromkeys((column, *kept))), _decoding(decoder), schema)
-
-
-def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from decoder.decode(batch)
-
-    return decode_batches
+    taken = tuple(dict.fromkeys((column, *kept)))
+    return map_in_arrow(df, taken, lambda batches: chain.from_iterable(map(decoder.decode, batches)), schema)
 
 
 def _decode_in_jvm(

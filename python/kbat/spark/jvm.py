@@ -1,4 +1,4 @@
-"""The jar with the data source that runs in Spark's JVM, and sessions that have it.
+"""Sessions with the jar with the data source that runs in Spark's JVM.
 
 `format("kbat")` is that source if the session has the jar, and otherwise the Python data source: Spark searches for a
 class `kbat.DefaultSource` before it searches for a Python data source.
@@ -6,58 +6,25 @@ class `kbat.DefaultSource` before it searches for a Python data source.
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kbat.spark import connect
+from kbat.spark.settings import SETTINGS, jar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_JAR = Path(__file__).parent / "jars" / "kbat-spark.jar"
-
-_JARS = "spark.jars"
-_EXTENSIONS = "spark.sql.extensions"
 _ENGINE = "spark.datasource.kbat.engine"
-_JAVA_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
-# A session that is built with these settings, `SparkSession.builder.config(map=dict(kbat.spark.SETTINGS))`, has the jar
-# and its SQL functions if this installation has it. The other settings make the Python data source, and functions like
-# `decode` in Python, 1.2 to 1.6 times as fast (docs/tuning.md): they connect Python and the JVM by a Unix socket, in
-# Spark 4.1 and later, and disable Arrow's check of each access in the JVM.
-SETTINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
-        **({_JARS: str(_JAR), _EXTENSIONS: "kbat.Extensions"} if _JAR.is_file() else {}),
-    }
-)
 # Between the values of a setting that kbat and the user both set.
 _SEPARATORS = {
-    _JARS: ",",
-    _EXTENSIONS: ",",
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
     "spark.driver.extraJavaOptions": " ",
     "spark.executor.extraJavaOptions": " ",
 }
-
-
-def jar() -> str:
-    """Return the path of the jar with the data source that runs in Spark's JVM, for `spark.jars` or `--jars`.
-
-    Raises:
-        FileNotFoundError: This installation of kbat does not include the jar.
-    """
-    if not _JAR.is_file():
-        message = (
-            f"kbat: this installation has no jar at {_JAR}; install a wheel of kbat for this platform, or build one "
-            "with: make wheel"
-        )
-        raise FileNotFoundError(message)
-    return str(_JAR)
 
 
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:

@@ -46,8 +46,6 @@ PARTITION_KEYS = ("topic", "partition", "date", "hour")
 _ROW_OF_A_FILE = "directory string, name string, row_count bigint, size bigint"
 # An empty file in the job's directory while the job runs.
 _OPEN = "open"
-# The number of attempts to remove a job's directory.
-_CLEAR_COUNT = 100
 
 
 @dataclass(frozen=True)
@@ -254,7 +252,7 @@ def _job(directory: Path) -> Iterator[Path]:
 def _clear(job: Path) -> None:
     """Remove a job's directory. Tasks that are still running notice it and end."""
     (job / _OPEN).unlink(missing_ok=True)
-    for _ in range(_CLEAR_COUNT):  # a task may still create files
+    for _ in range(100):  # a task may still create files
         shutil.rmtree(job, ignore_errors=True)
         if not job.exists():
             break

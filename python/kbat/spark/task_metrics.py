@@ -12,8 +12,6 @@ from pathlib import Path
 
 from kbat.spark.stores import local_path
 
-_SUFFIX = ".kbat-metrics.json"
-
 
 def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
     """Add up the counts in a directory that was set as the option `metricsPath`.
@@ -28,7 +26,7 @@ def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
         ValueError: A path that is not in a local file system.
     """
     total: dict[str, int] = {"tasks": 0}
-    for file in sorted(Path(local_path(os.fspath(path))).glob(f"*{_SUFFIX}")):
+    for file in sorted(Path(local_path(os.fspath(path))).glob("*.kbat-metrics.json")):
         total["tasks"] += 1
         for name, count in json.loads(file.read_text()).items():
             total[name] = total.get(name, 0) + count

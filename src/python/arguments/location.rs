@@ -101,7 +101,7 @@ impl StoreArguments {
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
     pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         if let Some(text) = path.to_str() {
-            refuse_broken_url(text)?;
+            refuse_broken_path(text)?;
         }
         match path.to_str().filter(|text| text.contains("://")) {
             Some(url) if url.starts_with("file:") => Location::parse(url, &StoreOptions::default()).or_raise(py),
@@ -165,7 +165,7 @@ impl StoreArguments {
     }
 
     fn parse(&self, py: Python<'_>, text: &str) -> PyResult<Location> {
-        refuse_broken_url(text)?;
+        refuse_broken_path(text)?;
         match &self.opened {
             Some(opened) if self.remote.is_none() => in_opened(opened, text),
             _ if self.is_remote_stored && (text.starts_with("file:") || !text.contains("://")) => {
@@ -176,8 +176,11 @@ impl StoreArguments {
     }
 }
 
-/// Refuses a URL that was a `pathlib.Path`.
-fn refuse_broken_url(text: &str) -> PyResult<()> {
+/// Refuses an empty path, which would be the working directory, and a URL that was a `pathlib.Path`.
+fn refuse_broken_path(text: &str) -> PyResult<()> {
+    if text.is_empty() {
+        return Err(PyValueError::new_err("the path is empty: name a path or a URL, or . for the working directory"));
+    }
     if let Some((scheme, _)) = text.split_once(":/").filter(|(_, rest)| !rest.starts_with('/'))
         && SCHEMES.contains(&scheme)
     {

@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::inventory::name_of;
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
-use crate::repair::verify::partition::{check_partition, unreadable};
+use crate::repair::verify::partition::{check_partition, is_unreadable, unreadable};
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::store::listing::SAME_PARTITION;
 use crate::store::names::{
@@ -112,6 +112,7 @@ fn check_meta(path: &Location, report: &mut Report) {
             let message = "without this file, a broker treats the directory as new";
             report.about(Severity::Warning, "meta_properties_missing", &meta, message);
         }
+        Err(error) if is_unreadable(&error, &meta, report) => {}
         Err(error) => {
             let message = format!("{}; a broker does not start with it", error.kind());
             report.about(Severity::Error, "meta_properties", &meta, message);
@@ -129,6 +130,7 @@ fn check_offsets(path: &Location, name: &str, ends: &BTreeMap<(String, i32), i64
     let checkpoint = match OffsetCheckpoint::read(path) {
         Ok(checkpoint) => checkpoint,
         Err(error) if error.is_not_found() => return,
+        Err(error) if is_unreadable(&error, path, report) => return,
         Err(error) => {
             let message = format!("{}; a broker treats its offsets as 0, or does not start", error.kind());
             report.about(Severity::Error, "checkpoint", path, message);

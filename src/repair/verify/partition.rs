@@ -1,5 +1,6 @@
 //! Checks a partition directory: the order of its segments, and the files that do not belong to a segment.
 
+use std::collections::HashMap;
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::inventory::{Inventory, name_of};
-use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::plural::offsets_are;
 use crate::repair::holes::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
@@ -22,7 +23,8 @@ use crate::store::names::{
 /// Files of a partition directory that do not belong to a segment.
 const KNOWN: [&str; 4] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state", HOLES];
 
-/// Checks a partition. Returns its start and end offsets, or `None` if it has no segment.
+/// Checks a partition. Returns its start and end offsets, or `None` if it has no segment. The end of a log whose last
+/// segment can't be read is `i64::MAX`.
 pub(crate) fn check_partition(
     directory: &Location,
     limits: &Limits,
@@ -77,10 +79,11 @@ pub(crate) fn check_partition(
         let severity = if log.compacted { Severity::Info } else { gap.severity };
         report.add(Finding { severity, ..gap });
     }
-    let end_offset = log.end_offset.unwrap_or(start_offset);
+    // the end is unknown if the last segment can't be read
+    let end_offset = log.end_offset.unwrap_or(i64::MAX);
     check_snapshot(&inventory, end_offset, &mut log, report);
     check_stray_snapshots(&inventory, &logs, end_offset, report);
-    check_epochs(directory, &log, report);
+    check_epochs(directory, &log, end_offset, report);
     check_metadata(directory, report);
     Ok(Some((start_offset, end_offset)))
 }
@@ -94,6 +97,15 @@ pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Resu
         }
         _ => Err(error),
     }
+}
+
+/// Reports a small file that can't be read: its content may be right. Returns whether it is one.
+pub(crate) fn is_unreadable(error: &Error, path: &Path, report: &mut Report) -> bool {
+    let is_of_reading = matches!(error.kind(), ErrorKind::Io(io) if is_of_one_file(io));
+    if is_of_reading {
+        report.about(Severity::Error, "unreadable", path, error.kind().to_string());
+    }
+    is_of_reading
 }
 
 /// Whether other files may be readable: not if the network, or memory or file descriptors of this process, failed.
@@ -172,8 +184,13 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
     }
     for (file, path) in &inventory.files {
         if name_of(path) != file.to_string() {
-            let message = format!("a broker expects a name of 20 digits, {file}, and does not find this file");
-            report.about(Severity::Warning, "file_name", path, message);
+            let (severity, consequence) = match file.kind {
+                LogFileKind::Log => (Severity::Error, ", so that its records are missing: rename it"),
+                _ => (Severity::Warning, ""),
+            };
+            let message =
+                format!("a broker expects a name of 20 digits, {file}, and does not find this file{consequence}");
+            report.about(severity, "file_name", path, message);
         }
         let of_segment = !matches!(file.kind, LogFileKind::Log | LogFileKind::ProducerSnapshot);
         if of_segment && !inventory.files.contains_key(&LogFile::live(file.base_offset, LogFileKind::Log)) {
@@ -213,6 +230,7 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut LogState, report
     let Some(path) = inventory.files.get(&LogFile::live(offset, LogFileKind::ProducerSnapshot)) else { return };
     let snapshot = match ProducerSnapshot::read(path) {
         Ok(snapshot) => snapshot,
+        Err(error) if is_unreadable(&error, path, report) => return,
         Err(error) => {
             let message = format!("{}; a broker deletes the file and uses an older snapshot and the log", error.kind());
             report.about(Severity::Warning, "snapshot", path, message);
@@ -226,7 +244,8 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut LogState, report
     }
     let known = log.states.to_snapshot();
     // a snapshot omits producers that were idle for a day
-    let different = snapshot.entries.iter().find(|entry| !known.entries.contains(entry));
+    let known: HashMap<i64, &ProducerEntry> = known.entries.iter().map(|entry| (entry.producer_id, entry)).collect();
+    let different = snapshot.entries.iter().find(|entry| known.get(&entry.producer_id) != Some(entry));
     if let Some(entry) = different {
         let severity = if log.compacted { Severity::Info } else { Severity::Warning };
         let producer = entry.producer_id;
@@ -253,7 +272,7 @@ fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, Location)], end_of
 }
 
 /// Compares the file of leader epochs with the batches.
-fn check_epochs(directory: &Location, log: &LogState, report: &mut Report) {
+fn check_epochs(directory: &Location, log: &LogState, end_offset: i64, report: &mut Report) {
     let path = directory.join(LEADER_EPOCHS);
     let epochs = match LeaderEpochs::read(&path) {
         Ok(epochs) => epochs,
@@ -266,6 +285,7 @@ fn check_epochs(directory: &Location, log: &LogState, report: &mut Report) {
             );
             return;
         }
+        Err(error) if is_unreadable(&error, &path, report) => return,
         Err(error) => {
             let message = format!("{}; a broker does not start with it: recover rewrites the file", error.kind());
             report.about(Severity::Error, "leader_epochs", &path, message);
@@ -282,7 +302,6 @@ fn check_epochs(directory: &Location, log: &LogState, report: &mut Report) {
             report.add(Finding { severity, kind, path, position: None, offset: Some(*first), message });
         }
     }
-    let end_offset = log.end_offset.unwrap_or(0);
     if let Some(entry) = epochs.latest().filter(|entry| entry.start_offset > end_offset) {
         let message =
             format!("epoch {} starts at offset {}, but the log ends at {end_offset}", entry.epoch, entry.start_offset);
@@ -302,6 +321,7 @@ fn check_metadata(directory: &Location, report: &mut Report) {
                 "the file does not exist: normal for brokers before 2.8",
             );
         }
+        Err(error) if is_unreadable(&error, &path, report) => {}
         Err(error) => {
             let message = format!(
                 "{}; a broker does not start with it: remove the file, and the broker creates a new one",
