@@ -276,7 +276,7 @@ def test_rewrite_that_fails_leaves_no_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "exit_code", "message"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "terminated")],
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_a_command_that_a_signal_ends_leaves_nothing(
     tmp_path: Path, number: signal.Signals, exit_code: int, message: str

@@ -90,6 +90,12 @@ def test_jar_command_prints_the_path(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err.startswith("usage: python -m kbat.spark jar")
 
 
+def test_command_jar_needs_no_spark() -> None:
+    script = "import sys; sys.modules['pyspark'] = None; from kbat.spark.__main__ import main; sys.exit(main(['jar']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603 -- ours
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{kbat.spark.jar()}\n", "")
+
+
 def test_jar_that_is_missing_is_an_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
