@@ -38,7 +38,7 @@ help: ## list the commands
 
 .PHONY: demo
 demo: tools-demo $(VENV)/.made-demo ## read a broker's log directory with Spark: rows, a table, Parquet [LOG_DIR=/path]
-	@$(BIN)/python examples/demo/spark.py "$(LOG_DIR)" --output demo-output
+	@$(BIN)/python examples/demo/spark_demo.py "$(LOG_DIR)" --output demo-output
 	@printf '%s\n' '' 'Next:' \
 	    '  make demo LOG_DIR=/path/to/log.dirs   # the same for your own logs, which are only read' \
 	    '  .venv/bin/python                      # then: import kbat; kbat.scan("$(LOG_DIR)").to_pandas()' \

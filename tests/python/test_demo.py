@@ -12,7 +12,7 @@ from data import DATA
 if TYPE_CHECKING:
     from pathlib import Path
 
-DEMO = DATA.parents[1] / "examples" / "demo" / "spark.py"
+DEMO = DATA.parents[1] / "examples" / "demo" / "spark_demo.py"
 
 
 def run(log_dir: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""`python examples/demo/spark.py LOG_DIR`: a broker's log directory as rows, answers and Parquet, on a local Spark.
+"""`python examples/demo/spark_demo.py LOG_DIR`: a broker's log directory as rows, answers and Parquet, on local Spark.
 
 Shows the first record of each topic, a table of what each topic keeps on disk by codec, and copies every record to
 Parquet and back. Reads the directory and never writes into it. Answers go to the standard output, progress to the
