@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::repair::walk::reachable_end;
-use crate::store::listing::{Listing, is_log_of_any_name, list_location};
-use crate::store::names::is_hidden;
+use crate::store::listing::{Listing, list_location};
+use crate::store::names::{is_hidden, is_log_of_any_name};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_partition_directory,
     refuse_foreign_directory,

@@ -8,11 +8,8 @@ use crate::io::Location;
 use crate::store::contents::refuse_foreign_file;
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory, TopicPartition,
-    is_hidden, parse_base_offset, parse_partition_directory,
+    is_hidden, is_log_of_any_name, parse_base_offset, parse_partition_directory,
 };
-
-/// The ending of a segment's name.
-const LOG_ENDING: &str = ".log";
 
 /// A segment's `.log` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,8 +164,8 @@ fn segments_in(directory: &Location) -> Result<(Vec<SegmentFile>, Vec<Location>)
     match settled(directory)? {
         (mut listed, None) => {
             let segments = live_segments(&listed)?;
-            listed.retain(|entry| !segments.is_empty() && is_log_of_any_name(entry.name()));
-            listed.retain(|entry| parse_base_offset(entry.name()).is_none());
+            let is_misnamed = |name: &str| is_log_of_any_name(name) && parse_base_offset(name).is_none();
+            listed.retain(|entry| !segments.is_empty() && is_misnamed(entry.name()));
             Ok((segments, listed))
         }
         (_, Some(swap)) => {
@@ -242,11 +239,6 @@ pub(crate) fn compressed_alone(listed: &[Location]) -> impl Iterator<Item = &Loc
 pub(crate) fn compressed_base_offset(name: &str) -> Option<i64> {
     let (log, extension) = name.rsplit_once('.')?;
     ["gz", "zst", "lz4", "xz", "bz2", "snappy", "zip"].contains(&extension).then(|| parse_base_offset(log))?
-}
-
-/// Whether a file is a log by its ending.
-pub(crate) fn is_log_of_any_name(name: &str) -> bool {
-    name.len() > LOG_ENDING.len() && name.ends_with(LOG_ENDING)
 }
 
 fn live_segments(listed: &[Location]) -> Result<Vec<SegmentFile>> {

@@ -27,6 +27,9 @@ pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
 /// Directories beside those of partitions that are not partitions.
 const OTHER_DIRECTORIES: [&str; 2] = ["remote-log-index-cache", "lost+found"];
 
+/// The ending of a segment's name.
+const LOG_ENDING: &str = ".log";
+
 /// Longest topic name that Kafka accepts, in characters.
 const MAX_TOPIC_LEN: usize = 249;
 
@@ -318,7 +321,12 @@ impl fmt::Display for SnapshotFile {
 /// ```
 #[must_use]
 pub fn parse_base_offset(name: &str) -> Option<i64> {
-    parse_digits(name.strip_suffix(".log")?)
+    parse_digits(name.strip_suffix(LOG_ENDING)?)
+}
+
+/// Whether a file is a log by the ending of its name.
+pub(crate) fn is_log_of_any_name(name: &str) -> bool {
+    name.strip_suffix(LOG_ENDING).is_some_and(|stem| !stem.is_empty())
 }
 
 /// Parses the base offset at the beginning of any segment file's name, including `<offset>_<uuid>.index` in the cache

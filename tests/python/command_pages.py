@@ -37,8 +37,8 @@ codes are stable: later versions only add to them.
 | 1 | corruption that stops the command, a file that cannot be read or written, or an empty directory |
 | 2 | wrong arguments, or a path that is not a log |
 | 130 | interrupted with Ctrl-C |
-| 143 | terminated by SIGTERM, as `timeout` and systemd do; 129 by SIGHUP |
 | 141 | the reader of a pipe has closed it, as `head` does |
+| 143 | terminated by SIGTERM, which `timeout` and systemd send; 129 by SIGHUP |
 
 An error is one line on the standard error, and ends with a command or an option if one helps. `--debug` adds the
 error's attributes and the traceback. Results are on the standard output, so `kbat cat orders-0 > records.jsonl` never

@@ -191,6 +191,13 @@ def test_state_of_an_internal_topic_reports_an_incomplete_last_batch(
     assert "kbat: not counted: " in run(command, tmp_path).stderr
 
 
+def test_state_of_an_internal_topic_can_be_in_a_file_of_another_name(tmp_path: Path) -> None:
+    snapshot = CORPUS / "cluster-metadata" / "00000000000000000000-0000000000.checkpoint"
+    offsets = shutil.copy(CORPUS / "consumer-offsets" / LOG, tmp_path / "dump.bin")
+    for command, path in (("topics", snapshot), ("groups", offsets)):
+        assert run(command, path).exit_code == 0, command
+
+
 def test_copy_does_not_write_into_the_directory_that_it_reads(tmp_path: Path) -> None:
     copy_of(CASE, tmp_path / "logs" / "orders-0")
     done = run("copy", tmp_path / "logs", tmp_path / "logs" / "out")

@@ -76,8 +76,9 @@ def incomplete_bytes(log: Log) -> int:
 
 
 def note_incomplete(path: Location, segments: Sequence[kbat.SegmentFile], topic: str) -> None:
-    """Report the bytes of incomplete batches at the ends of the partitions of a topic."""
-    last = {path.at(one.path).parent: one for one in segments if one.topic in (None, topic)}
+    """Report the bytes of incomplete batches at the ends of the partitions of a topic. Other files are not segments."""
+    named = (one for one in segments if one.base_offset is not None)
+    last = {path.at(one.path).parent: one for one in named if one.topic in (None, topic)}
     note_uncounted(Lost(bytes=sum(incomplete_bytes(kbat.Segment(one.path, **path.options)) for one in last.values())))
 
 

@@ -64,7 +64,7 @@ _REPORT = """
     name and "written", "deleted", "truncated" or "renamed".
 
     Exit codes: 0, also if something was dropped; 1 for files that can't be read or written, and for an empty directory;
-    2 for wrong arguments, for a PATH that is not a log, and if `kbat salvage` can keep nothing.
+    2 for wrong arguments{wrong}.
 """
 
 
@@ -200,8 +200,12 @@ def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
     _show(report, as_json=json, indexes_only=True)
 
 
-for _command in (recover, salvage, rebuild_indexes):
-    _command.__doc__ = f"{_command.__doc__}{_REPORT}"
+for _command, _wrong in (
+    (recover, ", for a PATH that is not a log, and with --in-place if nothing can be kept"),
+    (salvage, ", for a PATH that is not a log, and if nothing can be kept"),
+    (rebuild_indexes, " and for a PATH that is not a log"),
+):
+    _command.__doc__ = f"{_command.__doc__}{_REPORT.format(wrong=_wrong)}"
 
 
 def _show(report: kbat.results.RepairReport, *, as_json: bool, indexes_only: bool = False) -> None:

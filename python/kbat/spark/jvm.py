@@ -1,4 +1,4 @@
-"""Sessions with the jar with the data source that runs in Spark's JVM.
+"""Sessions that have kbat's jar, and so read in Spark's JVM.
 
 `format("kbat")` is that source if the session has the jar, and otherwise the Python data source: Spark searches for a
 class `kbat.DefaultSource` before it searches for a Python data source.

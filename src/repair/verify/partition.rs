@@ -90,16 +90,10 @@ pub(crate) fn check_partition(
 
 /// Reports a file that cannot be read, so that others are still checked.
 pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Result<()> {
-    match error.kind() {
-        ErrorKind::Io(io) if is_of_one_file(io) => {
-            report.about(Severity::Error, "unreadable", path, error.kind().to_string());
-            Ok(())
-        }
-        _ => Err(error),
-    }
+    if is_unreadable(&error, path, report) { Ok(()) } else { Err(error) }
 }
 
-/// Reports a small file that can't be read: its content may be right. Returns whether it is one.
+/// Reports a file that can't be read, whose content may be right. Returns whether the error is of this kind.
 pub(crate) fn is_unreadable(error: &Error, path: &Path, report: &mut Report) -> bool {
     let is_of_reading = matches!(error.kind(), ErrorKind::Io(io) if is_of_one_file(io));
     if is_of_reading {
