@@ -124,7 +124,7 @@ fn real_path(path: &Path) -> PathBuf {
 }
 
 /// Refuses a path inside the source directory, which is only read.
-fn refuse_inside(source: &Path, path: &Path) -> Result<()> {
+pub(crate) fn refuse_inside(source: &Path, path: &Path) -> Result<()> {
     if source.is_dir() && real_path(path).starts_with(real_path(source)) {
         let message = format!(
             "the output directory is inside {}, which is only read: name a directory outside it",

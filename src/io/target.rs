@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::io::Location;
+use crate::io::staged;
 use crate::io::unique::{file_exists, not_empty, unique_name};
 
 /// A file or directory that is written. One in a store is written to a temporary directory first, and uploaded when it
@@ -103,6 +104,18 @@ impl Target {
                 "the upload to {target} is incomplete: delete the objects that it has written there"
             ))
         })
+    }
+}
+
+/// Refuses a target inside its source, which is only read.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+pub(crate) fn refuse_inside(source: &Location, target: &Location) -> Result<()> {
+    if source.is_local() && target.is_local() {
+        staged::refuse_inside(source, target)
+    } else {
+        refuse_inside_store(source, target)
     }
 }
 

@@ -14,6 +14,7 @@ __all__ = [
     "StoredFile",
     "discover",
     "refuse_foreign",
+    "refuse_inside",
     "store_scheme",
     "stored_files",
 ]
@@ -131,6 +132,18 @@ def refuse_foreign(
     Raises:
         ValueError: It is not a log segment. The message describes what it is instead.
         OSError: The file can't be read.
+    """
+
+def refuse_inside(source: _Path, target: _Path, *, storage_options: Mapping[str, object] | None = None) -> None:
+    """Refuse a target inside the directory that is read.
+
+    Args:
+        source: The path or URL of the directory.
+        target: The path or URL to write.
+        storage_options: How to open the store of a URL, with the names of object_store.
+
+    Raises:
+        ValueError: The target is inside, or an unknown scheme or option.
     """
 
 def store_scheme(path: str) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbat._core.locations import OutputTarget
+from kbat._core.locations import OutputTarget, refuse_inside
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import check_partition, is_partition, locate
@@ -44,19 +44,8 @@ def copies(path: Location, out: Location, **chosen: Any) -> list[Copy]:  # noqa:
         found = [Copy(one, out.child(one.name)) for one in directories]
     for one in found:
         refuse_existing(one.target)
-    _refuse_inside(path, out)
+    refuse_inside(str(path), str(out), **Copy(path, out).options)
     return found
-
-
-def _refuse_inside(path: Location, out: Location) -> None:
-    """Refuse to write into the directory that is read: the results would be a part of it."""
-    if path.is_local and out.is_local:
-        is_inside = Path(str(out)).resolve().is_relative_to(Path(str(path)).resolve())
-    else:
-        is_inside = str(out).startswith(f"{str(path).rstrip('/')}/")
-    if is_inside:
-        message = f"{out} is inside {path}, which is only read: name a directory outside it"
-        raise ValueError(message)
 
 
 def run_each(what: str, found: Sequence[Copy], work: Callable[[Copy, ProgressCallback | None], T]) -> list[T]:
