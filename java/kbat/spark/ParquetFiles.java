@@ -60,6 +60,7 @@ final class ParquetFiles implements PartitionReader<InternalRow> {
             }
             return NativeParquet.finish(handle);
         } finally {
+            Warnings.logAll();
             counts = NativeParquet.counts(handle);
             NativeParquet.close(handle);
             job.removeIfEnded();

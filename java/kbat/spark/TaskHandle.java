@@ -39,7 +39,11 @@ final class TaskHandle {
             free();
             throw new IllegalStateException("kbat: the task is closed");
         }
-        return Native.next(handle, nodes);
+        try {
+            return Native.next(handle, nodes);
+        } finally {
+            Warnings.logAll();
+        }
     }
 
     /** Returns what the task has counted, also after its close. */
@@ -55,15 +59,19 @@ final class TaskHandle {
         synchronized (this) {
             isClosed = true;
         }
-        boolean isUnused = awaitReader();
-        synchronized (this) {
-            if (isUnused) {
-                free();
-            } else if (handle != 0) {
-                adopt();
-            }
-            return handle == 0;
+        if (awaitReader()) {
+            free();
+            return true;
         }
+        if (isFreed()) {
+            return true;
+        }
+        adopt(); // not in a block synchronized on this: who opens a task takes the lock of the list first
+        return false;
+    }
+
+    private synchronized boolean isFreed() {
+        return handle == 0;
     }
 
     private synchronized void free() {

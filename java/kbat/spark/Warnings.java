@@ -12,4 +12,11 @@ final class Warnings {
     static void log(String warning) {
         LOGGER.warn(warning);
     }
+
+    /** Logs the warnings of this thread's calls of the library since the last call. */
+    static void logAll() {
+        for (String warning : Native.takeWarnings()) {
+            log(warning);
+        }
+    }
 }

@@ -16,7 +16,7 @@ from kbat.spark.settings import SETTINGS, jar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ENGINE = "spark.datasource.kbat.engine"
+_DEFAULTS = "spark.datasource.kbat."
 
 # Between the values of a setting that kbat and the user both set.
 _SEPARATORS = {
@@ -74,12 +74,19 @@ def has_jar(spark: SparkSession) -> bool:
     return True
 
 
+def session_defaults(spark: SparkSession) -> dict[str, str]:
+    """Return the options that the session's settings `spark.datasource.kbat.<option>` set for all reads."""
+    # `conf.getAll` is new in Spark 4, and SET hides the values of secrets
+    keys = [row.key for row in spark.sql("SET").collect() if row.key.startswith(_DEFAULTS)]
+    return {key.removeprefix(_DEFAULTS): value for key in keys if (value := spark.conf.get(key)) is not None}
+
+
 def runs_in_jvm(spark: SparkSession, engine: object = None) -> bool:
     """Return whether functions run in the JVM: the session has the jar, and the engine is not Python.
 
     `engine` is that of the call; None means that of the session, which is the JVM's by default.
     """
-    return has_jar(spark) and str(engine or spark.conf.get(_ENGINE, "auto")).strip().lower() != "python"
+    return has_jar(spark) and str(engine or spark.conf.get(f"{_DEFAULTS}engine", "auto")).strip().lower() != "python"
 
 
 def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:

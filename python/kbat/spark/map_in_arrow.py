@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from kbat._core import plan as core
 from kbat._core.locations import store_scheme
 from kbat.spark.connect import is_connect
-from kbat.spark.jvm import check_engine, has_jar
+from kbat.spark.jvm import check_engine, has_jar, session_defaults
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
@@ -90,7 +90,7 @@ def planned(
     """
     from kbat.spark.plan import plan  # noqa: PLC0415 -- needs Spark 4
 
-    given = options_of(source, options)
+    given = options_of(source, options, spark)
     check_engine(given)
     parsed = parse_options(given)
     if spark is not None and not parsed.has_storage and any(store_scheme(path) == "s3" for path in parsed.all_paths):
@@ -105,23 +105,35 @@ def _read_in_jvm(
     options: Mapping[str, object],
     schema: StructType | str | None,
 ) -> DataFrame:
-    given = options_of(source, options)
+    given = options_of(source, options, spark)
     parsed = parse_options(given)
     rows, _ = _checked(parsed, schema)
-    if is_connect(spark):  # paths are relative to this process, and only the server may see the files
-        given = {name: text for name, text in given.items() if name.lower() != "path"}
-        given["paths"] = json.dumps(parsed.all_paths)
-    elif any(not (store_scheme(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
+    # with Connect, only the server may see the files
+    if not is_connect(spark) and any(
+        not (store_scheme(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths
+    ):
         core.plan(parsed, rows.fields, [], splits=False)  # raises the error for a missing path
     reader = spark.read.format("kbat").options(**given)
     return (reader if schema is None else reader.schema(schema)).load()
 
 
-def options_of(source: _Path | Sequence[_Path], options: Mapping[str, object]) -> dict[str, str]:
-    """Return the options of a read as text."""
+def options_of(
+    source: _Path | Sequence[_Path], options: Mapping[str, object], spark: SparkSession | None = None
+) -> dict[str, str]:
+    """Return the options of a read as text, with absolute paths: the JVM's working directory may be another one.
+
+    They include the defaults of a session with the jar, as in `format("kbat")`.
+    """
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
-    return given | {name: _text(value) for name, value in options.items() if value is not None}
+    given |= {name: _text(value) for name, value in options.items() if value is not None}
+    names = {name.lower() for name in given}
+    if spark is not None and has_jar(spark):
+        given |= {name: text for name, text in session_defaults(spark).items() if name.lower() not in names}
+    paths = parse_options(given).all_paths
+    return {name: text for name, text in given.items() if name.lower() not in {"path", "paths"}} | {
+        "paths": json.dumps(paths)
+    }
 
 
 def _checked(parsed: ReadOptions, schema: StructType | str | None) -> tuple[RowReader, StructType]:

@@ -133,7 +133,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         if not tasks:
             return WrittenFiles(())
         if in_jvm:
-            frame = _files_in_jvm(spark, options_of(source, options), writer)
+            frame = _files_in_jvm(spark, options_of(source, options, spark), writer)
         else:
             frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
         found = [(row.directory, WrittenFile(row.name, row.row_count, row.size)) for row in frame.collect()]
