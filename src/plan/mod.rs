@@ -49,6 +49,8 @@ mod topics;
 #[cfg(feature = "plan")]
 mod totals;
 #[cfg(feature = "plan")]
+pub(crate) mod transfer;
+#[cfg(feature = "plan")]
 pub(crate) mod values;
 #[cfg(feature = "plan")]
 mod wanted;

@@ -23,6 +23,7 @@ use crate::plan::packing::{MIN_TASK_LEN, apart, is_of_one_log, pack};
 use crate::plan::pieces::Piece;
 use crate::plan::ranges::{LogRange, resolve};
 use crate::plan::totals::{GroupColumn, Total, has_header_totals};
+use crate::plan::transfer;
 use crate::plan::windows::{Cutter, piece_of, segments_within};
 use crate::store::{LogFileKind, SegmentFile};
 
@@ -74,16 +75,15 @@ impl ReadTask {
     /// # Errors
     /// None that a task of a plan has.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(Error::other)
+        transfer::to_bytes(self)
     }
 
     /// The task that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// Other bytes.
+    /// Bytes of another version of kbat, or other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        // no detail: it may quote a secret
-        serde_json::from_slice(bytes).map_err(|_| Error::argument("kbat: these bytes are not a task of this version"))
+        transfer::from_bytes(bytes, "the task of a read")
     }
 }
 
@@ -303,7 +303,12 @@ impl Read {
         let is_bounded = ranges.iter().any(|range| range.start.is_some() || range.end.is_some());
         let reads_headers =
             has_header_totals(&self.totals) && !self.totals.is_empty() && !is_bounded && times == Interval::EVERYTHING;
-        let max_len = if reads_headers { u64::MAX } else { window_len(total, cores, options) };
+        let (max_len, task_len) = if reads_headers {
+            (u64::MAX, options.max_partition_bytes.saturating_mul(HEADERS_ONLY))
+        } else {
+            let len = window_len(total, cores, options);
+            (len, len)
+        };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let pieces = map_waiting(&found, is_waiting, |((range, committed), number, segment)| {
             let mut pieces = Vec::new();
@@ -317,7 +322,7 @@ impl Read {
             }
             Ok(pieces)
         })?;
-        let mut groups = pack(pieces.concat(), max_len, cores, options.max_records_per_partition);
+        let mut groups = pack(pieces.concat(), task_len, cores, options.max_records_per_partition);
         let mean = total.checked_div(crate::num::u64_of(ranges.len())).unwrap_or(0);
         if self.is_apart && mean >= MIN_TASK_LEN {
             groups = apart(&groups);

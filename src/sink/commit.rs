@@ -20,6 +20,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::LOG_OVERHEAD;
 use crate::io::Location;
+use crate::io::atomic::sync_directory;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::{LogDirectory, LogWriter, LogWriterOptions, Uuid};
 use crate::num::u64_of;
@@ -39,6 +40,8 @@ pub(super) struct Commit<'a> {
     pub(super) job: &'a Path,
     pub(super) options: &'a WriteOptions,
     pub(super) overwrite: bool,
+    /// The number of partitions that topics must have after the write.
+    pub(super) partition_counts: BTreeMap<String, u32>,
 }
 
 impl Commit<'_> {
@@ -53,7 +56,7 @@ impl Commit<'_> {
             return Ok(());
         }
         let plan = CommitPlan { epoch, ..self.prepare(fragments)? };
-        plan.write(self.job)?;
+        plan.write(self.path, self.job)?;
         carry_out(self.path, self.job)
     }
 
@@ -64,7 +67,7 @@ impl Commit<'_> {
             by_partition.entry(fragment.name()).or_default().push(fragment);
         }
         let topics: BTreeSet<String> = by_partition.keys().map(|partition| partition.topic.clone()).collect();
-        for partition in self.without_rows(&topics, &by_partition) {
+        for partition in self.without_rows(&by_partition) {
             by_partition.insert(partition, Vec::new());
         }
         let listed = LogDirectory::open_target(&Location::local(self.path))?;
@@ -84,7 +87,13 @@ impl Commit<'_> {
         for name in moves.iter().filter(|name| !remove.contains(name)) {
             names_taken(&made.join(name), &self.path.join(name))?;
         }
-        Ok(CommitPlan { remove, moves, epoch: None })
+        // the plan, which is written next, must not outlive what it moves
+        for directory in moves.iter().map(|name| made.join(name)).chain([made.clone()]) {
+            at(&directory, sync_directory(&directory))?;
+        }
+        let ends = moves.iter().cloned().zip(&existing).filter(|(_, existing)| existing.is_there);
+        let ends = ends.map(|(name, existing)| (name, existing.end_offset)).collect();
+        Ok(CommitPlan { remove, moves, ends, epoch: None })
     }
 
     /// Builds the new files of a partition.
@@ -112,17 +121,12 @@ impl Commit<'_> {
         }
     }
 
-    /// The partitions that `numPartitions` requires and that neither exist nor were written. A key only goes to the
-    /// same partition in each write if the number of partitions stays the same.
-    fn without_rows(
-        &self,
-        topics: &BTreeSet<String>,
-        written: &BTreeMap<TopicPartition, Vec<&Fragment>>,
-    ) -> Vec<TopicPartition> {
-        let count = self.options.num_partitions.map_or(0, |count| i32::try_from(count.get()).unwrap_or(i32::MAX));
-        let wanted = topics
-            .iter()
-            .flat_map(|topic| (0..count).map(move |partition| TopicPartition { topic: topic.clone(), partition }));
+    /// The partitions that topics must have and that neither exist nor were written.
+    fn without_rows(&self, written: &BTreeMap<TopicPartition, Vec<&Fragment>>) -> Vec<TopicPartition> {
+        let wanted = self.partition_counts.iter().flat_map(|(topic, count)| {
+            let count = i32::try_from(*count).unwrap_or(i32::MAX);
+            (0..count).map(move |partition| TopicPartition { topic: topic.clone(), partition })
+        });
         let is_there = |partition: &TopicPartition| self.path.join(partition.directory_name()).exists();
         wanted
             .filter(|partition| !written.contains_key(partition) && (self.overwrite || !is_there(partition)))

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::Location;
 use crate::log::LogDirectory;
 use crate::partitioner::murmur2;
 use crate::plan::Pairs;
 use crate::plan::paths::text_of;
+use crate::plan::transfer;
 use crate::sink::commit::Commit;
 use crate::sink::files::{at, remove_job, rename};
 use crate::sink::ids::random;
 use crate::sink::options::{WriteOptions, check_columns};
 use crate::sink::plan::{Epoch, finish_commits, is_committed};
-use crate::sink::written::{Fragment, Written, parsed};
+use crate::sink::written::{Fragment, Written};
 
 /// A write, from the check of its options to its commit. The driver of a cluster starts and ends it, and its tasks
 /// write.
@@ -88,15 +90,15 @@ impl WriteJob {
     /// # Errors
     /// None that occurs.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(Error::other)
+        transfer::to_bytes(self)
     }
 
     /// The job that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// Other bytes.
+    /// Bytes of another version of kbat, or other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parsed(bytes, "a write")
+        transfer::from_bytes(bytes, "the write")
     }
 
     /// The directory in which the tasks write.
@@ -133,15 +135,31 @@ impl WriteJob {
     fn commit_as(&self, written: &[Written], epoch: Option<Epoch>) -> Result<()> {
         let mut tasks: Vec<&Written> = written.iter().collect();
         tasks.sort_by_key(|task| task.number);
-        let fragments: Vec<&Fragment> = tasks.into_iter().flat_map(|task| &task.fragments).collect();
+        let options = self.options()?;
         let commit = Commit {
             path: Path::new(&self.path),
             job: self.directory(),
-            options: &self.options()?,
+            options: &options,
             overwrite: self.overwrite,
+            partition_counts: self.partition_counts(&options, &tasks),
         };
+        let fragments: Vec<&Fragment> = tasks.into_iter().flat_map(|task| &task.fragments).collect();
         commit.run(&fragments, epoch)?;
-        self.clear()
+        let _ = self.clear(); // the rows are there: after an error, users would write them again
+        Ok(())
+    }
+
+    /// The number of partitions that each topic must have, if there is one. A key only goes to the same partition in
+    /// each write if it stays the same.
+    fn partition_counts(&self, options: &WriteOptions, tasks: &[&Written]) -> BTreeMap<String, u32> {
+        let of_option = options.num_partitions.map(NonZeroU32::get);
+        let written = tasks.iter().flat_map(|task| task.fragments.iter().map(|fragment| &fragment.topic));
+        let counted = tasks.iter().flat_map(|task| &task.counted_topics);
+        let existing = |topic: &String| self.existing.get(topic).map(|existing| existing.partition_count);
+        match of_option {
+            Some(count) => written.map(|topic| (topic.clone(), count)).collect(),
+            None => counted.filter_map(|topic| Some((topic.clone(), existing(topic)?))).collect(),
+        }
     }
 
     /// Removes all files of the write, unless it is committed and only moving failed: the next write completes it.

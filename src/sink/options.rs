@@ -10,7 +10,7 @@ use crate::plan::paths::local_path;
 use crate::plan::values::{
     Parsed, one_of, parse_bool, parse_count, parse_number, parse_positive_count, parse_positive_len, parse_text,
 };
-use crate::plan::{OptionParser, OptionRow, OptionTable, narrowed, row, set, warning_of_ignored};
+use crate::plan::{OptionParser, OptionRow, OptionTable, narrowed, option_rows, row, set, warning_of_ignored};
 use crate::store::names::is_topic;
 
 /// The options of one write.
@@ -28,6 +28,8 @@ pub struct WriteOptions {
     pub(super) has_metadata: bool,
     /// Options that have no effect because they concern a broker.
     pub(super) ignored: Vec<String>,
+    /// Options that have no effect because they concern reads, such as those that a session sets for all reads.
+    pub(super) of_reads: Vec<String>,
 }
 
 impl Default for WriteOptions {
@@ -43,6 +45,7 @@ impl Default for WriteOptions {
             leader_epoch: None,
             has_metadata: false,
             ignored: Vec::new(),
+            of_reads: Vec::new(),
         }
     }
 }
@@ -176,6 +179,8 @@ impl WriteOptions {
             let lower = name.to_lowercase();
             if lower.starts_with("kafka.") && !OF_PRODUCERS.contains(&lower.as_str()) {
                 parser.options.ignored.push(name.clone());
+            } else if is_of_reads(&lower) {
+                parser.options.of_reads.push(name.clone());
             } else if !OF_STREAMS.contains(&lower.as_str()) {
                 parser.set(name, text)?;
             }
@@ -203,7 +208,11 @@ impl WriteOptions {
     /// A warning about the ignored options, for all of them.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        warning_of_ignored(&self.ignored)
+        let shown = self.of_reads.join(", ");
+        let of_reads = (!shown.is_empty())
+            .then(|| format!("kbat: these options have no effect on a write, only on reads: {shown}"));
+        let warnings: Vec<String> = warning_of_ignored(&self.ignored).into_iter().chain(of_reads).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// How to encode rows from an offset on; `now` is the timestamp of rows without one, in milliseconds since the
@@ -219,6 +228,11 @@ impl WriteOptions {
             ..EncodeOptions::default()
         }
     }
+}
+
+/// Whether a read has an option, and a write has none of this name.
+fn is_of_reads(lower: &str) -> bool {
+    option_rows().iter().any(|row| row.is_named(lower)) && !ROWS.iter().any(|row| row.is_named(lower))
 }
 
 /// Refuses the URL of an object.

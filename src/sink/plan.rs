@@ -4,12 +4,13 @@
 //! if the driver dies, the next write to the target completes them. Until then, nothing of the write is visible.
 //!
 //! ```json
-//! {"remove": ["orders-0"], "move": ["orders-0", "orders-1"], "epoch": {"query": "8f4e…", "epoch": 12}}
+//! {"remove": [], "move": ["orders-0", "orders-1"], "ends": {"orders-0": 1250}, "epoch": {"query": "8f4e…", "epoch": 12}}
 //! ```
 //!
 //! With an epoch, the last move writes its number to `<path>/.kbat-stream-<query>`. A query that restarts before
 //! Spark knows that its last micro-batch is complete writes it again, and this file shows that it is there already.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::io::Location;
 use crate::io::atomic::{sync_directory, write_atomically};
+use crate::log::PartitionLog;
 use crate::sink::files::{TargetLock, at, file_names, move_partition, remove_job, rename, step};
+use crate::store::names::LEADER_EPOCHS;
 use crate::store::parse_partition_directory;
 
 /// The file with the plan, in the directory of a job.
@@ -72,16 +76,25 @@ pub(super) struct CommitPlan {
     /// Partitions to create or extend.
     #[serde(rename = "move")]
     pub(super) moves: Vec<String>,
+    /// The end offsets of the partitions that are extended.
+    #[serde(default)]
+    pub(super) ends: BTreeMap<String, i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) epoch: Option<Epoch>,
 }
 
 impl CommitPlan {
     /// Commits the write.
-    pub(super) fn write(&self, job: &Path) -> Result<()> {
+    ///
+    /// # Errors
+    /// I/O errors, whose note says if the write is committed nevertheless.
+    pub(super) fn write(&self, path: &Path, job: &Path) -> Result<()> {
         let file = job.join(PLAN);
         at(&file, step("plan"))?;
-        write_atomically(&file, &serde_json::to_vec(self).map_err(Error::other)?)
+        let written = write_atomically(&file, &serde_json::to_vec(self).map_err(Error::other)?);
+        written
+            .and_then(|()| at(&file, step("planned")))
+            .map_err(|error| if is_committed(job) { with_committed_note(error, path, job) } else { error })
     }
 
     /// The plan of a job; `None` if it has none.
@@ -109,6 +122,27 @@ impl CommitPlan {
         Ok(Some(plan))
     }
 
+    /// Refuses to complete a write of a dead driver if others have appended to a partition that it extends.
+    fn check_ends(&self, path: &Path, job: &Path) -> Result<()> {
+        for (name, planned) in &self.ends {
+            // this file moves first
+            if !job.join(MADE).join(name).join(LEADER_EPOCHS).exists() {
+                continue;
+            }
+            let directory = path.join(name);
+            let end = PartitionLog::open(Location::local(&directory))?.end_offset()?;
+            if end != *planned {
+                let message = format!(
+                    "kbat: {name} ends at offset {end}, but a write that was interrupted continues at {planned}: remove \
+                     {} to discard that write, and write its rows again",
+                    job.display()
+                );
+                return Err(Error::argument(message).with_path(&directory));
+            }
+        }
+        Ok(())
+    }
+
     /// Does the remaining moves.
     fn carry_out(&self, path: &Path, job: &Path) -> Result<()> {
         let removed = job.join(REMOVED);
@@ -123,13 +157,18 @@ impl CommitPlan {
             if made.exists() {
                 move_partition(&made, &path.join(name))?;
             }
+            let directory = path.join(name);
+            if directory.exists() {
+                at(&directory, sync_directory(&directory))?;
+            }
         }
+        at(path, sync_directory(path))?;
         if let Some(epoch) = &self.epoch {
             let file = epoch.file(path);
             at(&file, step("epoch"))?;
             write_atomically(&file, epoch.epoch.to_string().as_bytes())?;
         }
-        at(path, sync_directory(path))
+        Ok(())
     }
 }
 
@@ -138,17 +177,19 @@ pub(super) fn is_committed(job: &Path) -> bool {
     job.join(PLAN).exists()
 }
 
+fn with_committed_note(error: Error, path: &Path, job: &Path) -> Error {
+    error.with_note(format!(
+        "the write is committed; the next write to {} moves the remaining files, unless you remove {}",
+        path.display(),
+        job.display()
+    ))
+}
+
 /// Does the remaining moves of a job's plan. Does nothing if a concurrent write, which the lock did not prevent, has
 /// completed it.
 pub(super) fn carry_out(path: &Path, job: &Path) -> Result<()> {
     let Some(plan) = CommitPlan::read(job)? else { return Ok(()) };
-    plan.carry_out(path, job).map_err(|error| {
-        error.with_note(format!(
-            "the write is committed; the next write to {} moves the remaining files, unless you remove {}",
-            path.display(),
-            job.display()
-        ))
-    })?;
+    plan.carry_out(path, job).map_err(|error| with_committed_note(error, path, job))?;
     let file = job.join(PLAN);
     at(&file, step("done").and_then(|()| fs::remove_file(&file)))
 }
@@ -168,6 +209,9 @@ pub(super) fn finish_commits(path: &Path) -> Result<()> {
 /// Completes all existing plans. The caller holds the lock, so their drivers are dead.
 pub(super) fn finish_dead(path: &Path) -> Result<()> {
     for job in committed_jobs(path)? {
+        if let Some(plan) = CommitPlan::read(&job)? {
+            plan.check_ends(path, &job)?;
+        }
         carry_out(path, &job)?;
         remove_job(&job);
     }

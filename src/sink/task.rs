@@ -1,6 +1,6 @@
 //! [`TaskWriter`]: groups the rows of a task by partition, and writes the log of each partition from offset 0 on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::num::NonZeroU32;
@@ -56,6 +56,7 @@ pub struct TaskWriter {
     /// Numbers of partitions, by topic and partition.
     numbers: HashMap<String, HashMap<i32, usize>>,
     logs: OpenLogs,
+    counted_topics: BTreeSet<String>,
     waiting_len: usize,
     max_waiting_len: usize,
     counts: WriteCounts,
@@ -107,6 +108,7 @@ impl TaskWriter {
             partitions: Vec::new(),
             numbers: HashMap::new(),
             logs: OpenLogs::new(),
+            counted_topics: BTreeSet::new(),
             waiting_len: 0,
             max_waiting_len: MAX_WAITING_LEN,
             counts: WriteCounts::default(),
@@ -164,7 +166,7 @@ impl TaskWriter {
                 record_count: *record_count,
             });
         }
-        Ok(Written { number: self.number, fragments, counts: self.counts })
+        Ok(Written { number: self.number, fragments, counted_topics: self.counted_topics, counts: self.counts })
     }
 
     /// Stores in each partition which rows are its own; returns the numbers of the partitions.
@@ -199,6 +201,9 @@ impl TaskWriter {
                  partition, or set the option numPartitions"
             ))
         })?;
+        if !self.counted_topics.contains(topic) {
+            self.counted_topics.insert(topic.to_owned());
+        }
         let partition = match key {
             Some(key) => partition_for_key(key, count),
             None => self.turn.next(value_len).wrapping_add(existing.first_turn) % count,

@@ -1,10 +1,12 @@
 //! [`Written`]: what a task wrote; data that can be sent anywhere as bytes.
 
-use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::num::u64_of;
+use crate::plan::transfer;
 use crate::store::TopicPartition;
 
 /// The log, from offset 0, that one task wrote for a partition.
@@ -48,6 +50,8 @@ pub struct Written {
     /// The number of the task.
     pub(super) number: u32,
     pub(super) fragments: Vec<Fragment>,
+    /// The topics in which the number of partitions has decided where a row belongs.
+    pub(super) counted_topics: BTreeSet<String>,
     pub(super) counts: WriteCounts,
 }
 
@@ -63,23 +67,14 @@ impl Written {
     /// # Errors
     /// None that occurs.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(Error::other)
+        transfer::to_bytes(self)
     }
 
     /// The value that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// Other bytes.
+    /// Bytes of another version of kbat, or other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parsed(bytes, "what a task of a write has written")
+        transfer::from_bytes(bytes, "the result of a task")
     }
-}
-
-/// Parses the bytes of a value.
-///
-/// # Errors
-/// Other bytes, such as those of another version.
-pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::argument(format!("kbat: these bytes are not {what}, of this version: {error}")))
 }

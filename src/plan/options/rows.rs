@@ -37,7 +37,7 @@ impl<T> OptionRow<T> {
         self.name.ends_with("<name>")
     }
 
-    fn is_named(&self, lower: &str) -> bool {
+    pub(crate) fn is_named(&self, lower: &str) -> bool {
         match self.name.strip_suffix("<name>") {
             Some(beginning) => lower.starts_with(beginning),
             None => self.name.to_lowercase() == lower || self.alias.is_some_and(|alias| alias == lower),

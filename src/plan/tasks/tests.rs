@@ -1,4 +1,5 @@
 use super::*;
+use crate::log::{LogWriter, LogWriterOptions};
 
 const MIB: u64 = 1 << 20;
 
@@ -70,4 +71,25 @@ fn windows_are_no_smaller_for_a_tenth() {
     assert_eq!(window_len(66 * MIB, 3, &many), MIB);
     let small = ReadOptions { max_partition_bytes: 1, ..ReadOptions::default() };
     assert_eq!(window_len(66 * MIB, 3, &small), 1);
+}
+
+/// A task cannot be cancelled while it reads headers, so none may read the whole log.
+#[test]
+fn totals_of_a_large_log_are_many_tasks() {
+    let directory = std::env::temp_dir().join(format!("kbat-totals-{}", std::process::id())).join("a-0");
+    let _ = std::fs::remove_dir_all(&directory);
+    let options = LogWriterOptions { segment_bytes: 4096, batch_size: 1024, ..LogWriterOptions::default() };
+    let mut log = LogWriter::open(&directory, options).unwrap();
+    for _ in 0..400 {
+        log.append(0, None, Some(&[0; 500]), &[]).unwrap();
+    }
+    log.close().unwrap();
+    let path = directory.to_str().unwrap().to_owned();
+    let given = [("path".to_owned(), path), ("maxPartitionBytes".to_owned(), "2048".to_owned())];
+    let read = Read::new(&given, &[], &["offset".to_owned()]).unwrap().totals(vec![Total::Count], vec![]).unwrap();
+    let tasks = read.plan(true, &mut Vec::new()).unwrap();
+    let sizes = tasks.iter().map(|task| task.pieces().iter().map(Piece::size).sum::<u64>());
+    assert!(sizes.clone().all(|size| size <= 16 * 2048), "{:?}", sizes.collect::<Vec<_>>());
+    assert!((7..20).contains(&tasks.len()), "{}", tasks.len());
+    std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }

@@ -14,9 +14,11 @@ use super::*;
 use crate::error::Result;
 use crate::io::Progress;
 use crate::limits::Limits;
+use crate::log::{LogWriter, LogWriterOptions};
 use crate::repair::verify;
 use crate::{Scratch, batches};
 
+mod counts;
 pub(in crate::sink) mod hooks;
 mod keyless;
 mod refusals;
@@ -207,6 +209,55 @@ fn abort_leaves_a_committed_write_to_the_next_one() {
     job(path).abort().unwrap();
     assert_eq!(contents(path), expected(&[("a-0", &[0..3])]));
     assert_eq!(file_names(path).unwrap(), ["a-0"]);
+}
+
+#[test]
+fn interrupted_write_does_not_overlap_what_others_appended() {
+    let target = TargetDirectory::new("appended");
+    let path = &target.0;
+    write(path, &numbered("a-0", 0..3));
+    let job_one = job(path);
+    let written = task(&job_one, 0, &numbered("a-0", 3..5));
+    hooked(
+        |name: &str| if name == "planned" { Err(io::Error::other("died")) } else { Ok(()) },
+        || job_one.commit(&[written]).unwrap_err(),
+    );
+    let mut log = LogWriter::open(path.join("a-0"), LogWriterOptions::default()).unwrap();
+    log.append(0, None, Some(b"other"), &[]).unwrap();
+    log.close().unwrap();
+    let error = job_with(path, &[], false).unwrap_err().to_string();
+    assert!(error.contains("a-0 ends at offset 4, but a write that was interrupted continues at 3"), "{error}");
+    fs::remove_dir_all(job_one.directory()).unwrap();
+    write(path, &numbered("a-0", 4..5));
+    assert_eq!(contents(path)["a-0"].len(), 5);
+}
+
+/// An error would make the user write the rows again.
+#[test]
+fn commit_succeeds_if_only_its_files_remain() {
+    let target = TargetDirectory::new("remains");
+    let job = job(&target.0);
+    let written = task(&job, 0, &numbered("a-0", 0..3));
+    let plan = job.directory().join("commit.json");
+    let mut is_planned = false;
+    let hook = move |name: &str| {
+        is_planned |= plan.exists();
+        if name == "rename" && is_planned && !plan.exists() { Err(io::Error::other("busy")) } else { Ok(()) }
+    };
+    hooked(hook, || job.commit(&[written])).unwrap();
+    assert_eq!(contents(&target.0), expected(&[("a-0", &[0..3])]));
+}
+
+#[test]
+fn error_after_the_plan_says_that_the_write_is_committed() {
+    let target = TargetDirectory::new("planned");
+    let job_one = job(&target.0);
+    let written = task(&job_one, 0, &numbered("a-0", 0..3));
+    let hook = |name: &str| if name == "planned" { Err(io::Error::other("no sync")) } else { Ok(()) };
+    let error = hooked(hook, || job_one.commit(&[written])).unwrap_err().to_string();
+    assert!(error.contains("no sync") && error.contains("the write is committed; the next write to"), "{error}");
+    job(&target.0).abort().unwrap();
+    assert_eq!(contents(&target.0), expected(&[("a-0", &[0..3])]));
 }
 
 #[test]
