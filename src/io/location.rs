@@ -267,6 +267,19 @@ impl Location {
         store.release(&self.path).map_err(|error| error.with_path(&self.path))
     }
 
+    /// Whether there is a file in a store, whatever was known before.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn exists_now(&self) -> Result<bool> {
+        let Some(store) = &self.store else { return Ok(self.path.exists()) };
+        match store.open_current(&self.path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.with_path(&self.path)),
+        }
+    }
+
     /// Opens a file for reading by position.
     ///
     /// # Errors
@@ -283,8 +296,26 @@ impl Location {
     /// # Errors
     /// I/O errors; [`ErrorKind::InvalidFile`] for a larger file.
     pub(crate) fn read_small(&self, max_len: usize) -> Result<Vec<u8>> {
-        // one byte more: the file may grow while it is read
-        let content = self.head(max_len.saturating_add(1))?;
+        self.refuse_large(self.head(max_len.saturating_add(1))?, max_len)
+    }
+
+    /// Like [`Location::read_small`], for a file that its owner replaces: if it was replaced since it was listed, reads
+    /// its current content.
+    ///
+    /// # Errors
+    /// As for [`Location::read_small`].
+    #[cfg(feature = "tiered")]
+    pub(crate) fn read_current(&self, max_len: usize) -> Result<Vec<u8>> {
+        let Some(store) = &self.store else { return self.read_small(max_len) };
+        self.read_small(max_len).or_else(|_| {
+            let file = PositionedFile::stored(store.open_current(&self.path)?, &self.path);
+            self.refuse_large(start_of(&file, max_len.saturating_add(1))?, max_len)
+        })
+    }
+
+    /// Refuses the content of a file with more than `max_len` bytes. One byte more is enough: the file may grow while
+    /// it is read.
+    fn refuse_large(&self, content: Vec<u8>, max_len: usize) -> Result<Vec<u8>> {
         if content.len() <= max_len {
             return Ok(content);
         }
@@ -297,24 +328,28 @@ impl Location {
     /// # Errors
     /// I/O errors.
     pub(crate) fn head(&self, max_len: usize) -> Result<Vec<u8>> {
-        let mut content = Vec::new();
-        if self.is_local() {
-            // files in /proc have no length
-            let file = self.open().map(drop).and_then(|()| Ok(File::open(&self.path)?));
-            let read = file.and_then(|file| Ok(file.take(u64_of(max_len)).read_to_end(&mut content)?));
-            read.map_err(|error| error.with_path(&self.path))?;
-        } else {
-            let file = self.open()?;
-            content.resize(usize_from_u64(file.len()?).min(max_len), 0);
-            let count = file.read_at(&mut content, 0)?;
-            content.truncate(count);
+        if !self.is_local() {
+            return start_of(&self.open()?, max_len);
         }
+        let mut content = Vec::new();
+        // files in /proc have no length
+        let file = self.open().map(drop).and_then(|()| Ok(File::open(&self.path)?));
+        let read = file.and_then(|file| Ok(file.take(u64_of(max_len)).read_to_end(&mut content)?));
+        read.map_err(|error| error.with_path(&self.path))?;
         Ok(content)
     }
 
     fn io_error(&self, error: std::io::Error) -> Error {
         Error::from(error).with_path(&self.path)
     }
+}
+
+/// The first bytes of an open file, or all if there are fewer.
+fn start_of(file: &PositionedFile, max_len: usize) -> Result<Vec<u8>> {
+    let mut content = vec![0; usize_from_u64(file.len()?).min(max_len)];
+    let count = file.read_at(&mut content, 0)?;
+    content.truncate(count);
+    Ok(content)
 }
 
 /// Splits a URL after its scheme. `None` for a path.

@@ -28,6 +28,14 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// As for [`Store::status`].
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
 
+    /// Opens a file with its current content, even if it was replaced since it was listed.
+    ///
+    /// # Errors
+    /// As for [`Store::status`].
+    fn open_current(&self, path: &Path) -> Result<Box<dyn StoredFile>> {
+        self.open(path)
+    }
+
     /// Writes a file with the content of a file of the file system, and replaces one of the same name.
     ///
     /// # Errors

@@ -93,7 +93,13 @@ impl Target {
         files.sort_by_key(|file| (file.extension().is_some_and(|extension| extension == "log"), file.clone()));
         let is_directory = !files.is_empty() && !files.contains(&self.path);
         let upload = || files.iter().try_for_each(|file| self.upload(file));
-        if self.must_be_new && is_directory { self.location.reserved(upload) } else { upload() }
+        if self.must_be_new && is_directory {
+            return self.location.reserved(upload);
+        }
+        if self.must_be_new && self.location.exists_now()? {
+            return Err(file_exists().with_path(&self.location)); // another run was first
+        }
+        upload()
     }
 
     fn upload(&self, file: &Path) -> Result<()> {

@@ -1,5 +1,6 @@
 //! [`ObjectFiles`]: the objects of a bucket as files in directories.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +50,17 @@ impl ObjectListing {
         // keys such as `a-b` sort between `a` and `a/b`
         let objects = objects.take_while(move |other| other.starts_with(key)).filter(is_under);
         objects.chain(self.directories.iter().map(String::as_str).filter(is_under))
+    }
+
+    /// Adds an object. A marker, whose key ends with a slash, may have the name of another object.
+    fn add(&mut self, object: ObjectMeta) {
+        match self.objects.entry(object.location.to_string()) {
+            Entry::Vacant(place) => {
+                place.insert(object);
+            }
+            Entry::Occupied(mut known) if known.get().size == 0 => *known.get_mut() = object,
+            Entry::Occupied(_) => {}
+        }
     }
 
     /// Removes objects that have the key of a directory. The S3 console and Hadoop write such objects to mark folders:
@@ -120,7 +132,17 @@ impl ObjectFiles {
         Ok(listing)
     }
 
-    /// Requests the metadata of an object. `None` if there is no such object.
+    /// Requests the metadata of an object, whatever is known of it.
+    fn current(&self, key: &str, path: &Path) -> Result<Option<ObjectMeta>> {
+        let (store, wanted) = (self.store.here()?, self::key(key)?);
+        match wait(async move { store.head(&wanted).await })?.map_err(converted) {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.with_path(path)),
+        }
+    }
+
+    /// The metadata of an object, which is requested once. `None` if there is no such object.
     fn head(&self, key: &str, path: &Path) -> Result<Option<ObjectMeta>> {
         if key.is_empty() {
             return Ok(None);
@@ -131,12 +153,7 @@ impl ObjectFiles {
         if let Some(known) = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Ok(known.clone());
         }
-        let (store, wanted) = (self.store.here()?, self::key(key)?);
-        let object = match wait(async move { store.head(&wanted).await })?.map_err(converted) {
-            Ok(object) => Some(object),
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error.with_path(path)),
-        };
+        let object = self.current(key, path)?;
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), object.clone());
         Ok(object)
     }
@@ -194,24 +211,25 @@ impl Store for ObjectFiles {
         let Some(object) = self.head(key, path)? else { return Err(not_found(path)) };
         Ok(Box::new(ObjectFile::new(self.store.here()?, object)))
     }
+
+    fn open_current(&self, path: &Path) -> Result<Box<dyn StoredFile>> {
+        let Some(object) = self.current(self.key_of(path)?, path)? else { return Err(not_found(path)) };
+        Ok(Box::new(ObjectFile::new(self.store.here()?, object)))
+    }
 }
 
 /// Lists the objects under a prefix, or only those directly in it.
 async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object_store::Result<ObjectListing> {
     let mut listing = ObjectListing::default();
-    let objects = if is_deep {
-        store.list(Some(&prefix)).try_collect::<Vec<_>>().await?
+    if is_deep {
+        let mut objects = store.list(Some(&prefix));
+        while let Some(object) = objects.try_next().await? {
+            listing.add(object);
+        }
     } else {
         let found = store.list_with_delimiter(Some(&prefix)).await?;
         listing.directories.extend(found.common_prefixes.into_iter().map(|prefix| prefix.to_string()));
-        found.objects
-    };
-    for object in objects {
-        // a marker, whose key ends with a slash, may have the name of another object
-        let known = listing.objects.entry(object.location.to_string()).or_insert_with(|| object.clone());
-        if known.size == 0 {
-            *known = object;
-        }
+        found.objects.into_iter().for_each(|object| listing.add(object));
     }
     listing.remove_markers();
     Ok(listing)

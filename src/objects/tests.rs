@@ -140,3 +140,19 @@ fn urls_and_options_are_checked() {
     assert_eq!(location.path().to_str(), Some("s3a://bucket/logs"));
     assert!(!format!("{location:?}").contains("localhost"));
 }
+
+#[test]
+fn object_that_is_replaced_is_read_as_it_is_now() {
+    let objects = store(&[("a-0/offset.wm", b"1".to_vec()), ("a-0/x.log", vec![1])]);
+    let root = Location::of_objects(Arc::clone(&objects), "s3://bucket", "a-0");
+    let watermark = root.join("offset.wm");
+    assert!(root.is_dir() && !root.join("y.log").exists_now().unwrap());
+    for key in ["a-0/offset.wm", "a-0/y.log"] {
+        let objects = Arc::clone(&objects);
+        wait(async move { objects.put(&Key::from(key), b"22".to_vec().into()).await }).unwrap().unwrap();
+    }
+    assert!(watermark.read_small(10).unwrap_err().to_string().contains("was replaced"));
+    assert_eq!(watermark.read_current(10).unwrap(), b"22");
+    assert!(watermark.read_current(1).unwrap_err().to_string().contains("larger than 1 bytes"));
+    assert!(!root.join("y.log").exists() && root.join("y.log").exists_now().unwrap());
+}

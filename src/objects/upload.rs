@@ -21,7 +21,8 @@ const MAX_PARTS: u64 = 10_000;
 /// Parts that are on their way at the same time.
 const PARTS_AT_ONCE: usize = 4;
 
-/// Uploads a file of the file system. An object with the same key is replaced. After an error, there is no new object.
+/// Uploads a file of the file system. An object with the same key is replaced. After an error, there is no
+/// new object, unless only the answer of the store was lost.
 ///
 /// # Errors
 /// I/O errors and errors of the store.
@@ -40,7 +41,16 @@ pub(super) fn upload(store: &Arc<dyn ObjectStore>, key: &Key, from: &Path) -> Re
     let part_len = PART_LEN.max(len.div_ceil(MAX_PARTS));
     let sent = send_parts(&mut *upload, &mut file, part_len).map_err(|error| error.with_path(from));
     let is_sent = sent.is_ok();
-    let ended = wait(async move { if is_sent { upload.complete().await.map(drop) } else { upload.abort().await } });
+    let ended = wait(async move {
+        if !is_sent {
+            return upload.abort().await;
+        }
+        let completed = upload.complete().await.map(drop);
+        if completed.is_err() {
+            let _ = upload.abort().await; // the parts would stay, which the bucket's owner pays for
+        }
+        completed
+    });
     sent?;
     ended?.map_err(converted)
 }

@@ -14,6 +14,7 @@ import pytest
 
 import kbat
 from data import DATA
+from kbat._core.locations import OutputTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,3 +155,13 @@ def test_a_file_of_several_parts_arrives_whole(s3_server: S3Server, tmp_path: Pa
     target = s3_server.url("writes/big-0")
     kbat.rewrite(directory, target, storage_options=s3_server.options)
     assert kbat.scan(target, storage_options=s3_server.options).to_pyarrow()["value"].to_pylist() == expected
+
+
+def test_object_that_appears_during_an_export_is_not_replaced(s3_server: S3Server) -> None:
+    url = s3_server.url("writes/late/x.parquet")
+    target = OutputTarget(url, storage_options=s3_server.options)
+    Path(target.__enter__()).write_bytes(b"mine")
+    s3_server.put("writes/late/x.parquet", b"theirs")
+    with pytest.raises(ValueError, match="exists"):
+        target.__exit__(None, None, None)
+    assert s3_server.get("writes/late/x.parquet") == b"theirs"

@@ -346,6 +346,18 @@ def test_a_segment_without_manifest_is_omitted_with_a_warning(tmp_path: Path, lo
     assert set(offsets) == set(range(366)) - set(range(114, 126))
 
 
+def test_a_log_alone_does_not_hide_a_complete_segment(tmp_path: Path) -> None:
+    # a copy that ended after its first object, and began again as another segment
+    partition = copied("plain", "txn-lz4", tmp_path)
+    log = sorted(partition.glob("*.log"))[2]
+    name, _, stem = log.name.partition("-")
+    shutil.copyfile(log, partition / f"{name}-{stem.removesuffix('.log')[:-4]}zzzw.log")
+    with pytest.warns(UserWarning, match="zzzw") as caught:
+        offsets = kbat.scan(tmp_path, include_control=True).to_pyarrow()["offset"].to_pylist()
+    assert offsets == list(range(366))
+    assert any("it is incomplete" in str(warning.message) for warning in caught)
+
+
 def test_the_only_segment_without_manifest_is_named(tmp_path: Path) -> None:
     manifest = object_of(copied("zstd", "codec-none", tmp_path), ".rsm-manifest")
     manifest.unlink()

@@ -7,6 +7,7 @@ use super::claims::check_claims;
 use super::ends::{About, chain_warnings, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
+use super::search::aiven_partition;
 use super::stored::{Objects, SegmentContent, Stored, incomplete};
 use super::watermark;
 use crate::error::{Error, Result};
@@ -244,7 +245,9 @@ impl ListedPartition {
         let any = objects.values().next().cloned();
         let Some(log) = object(ObjectKind::Log.suffix()) else { return Ok(incomplete(name, any)) };
         let (manifest, indexes) = (object(ObjectKind::Manifest.suffix()), object(ObjectKind::Indexes.suffix()));
-        if manifest.is_none() && indexes.is_some() {
+        // the plugin writes the manifest last, so that a log alone is one whose copy was interrupted, too
+        let is_of_plugin = indexes.is_some() || aiven_partition(&self.directory.absolute()).is_some();
+        if manifest.is_none() && is_of_plugin {
             return Ok(incomplete(name, Some(log)));
         }
         if let Some(manifest) = manifest {

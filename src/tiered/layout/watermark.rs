@@ -19,7 +19,7 @@ pub(super) fn load(directory: &Location, files: &[Location]) -> Result<Loaded> {
     let mut loaded = Loaded::default();
     let object = directory.join(WATERMARK);
     let watermark = if object.status_if_there()?.is_some() {
-        let text = object.read_small(MAX_LEN)?;
+        let text = object.read_current(MAX_LEN)?;
         Some(parse_watermark(&text).map_err(|error| error.with_path(&object))?)
     } else {
         let message = format!(
