@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 
 /// Refuses a partition whose log directory a broker has locked.
 ///
-/// A broker holds a lock on the file `.lock` of its log directory. Linux lists all locks in `/proc/locks`. On other
-/// systems, and if that list does not show the locks of another container or host, the broker is not detected.
+/// A broker holds a lock on the file `.lock` of its log directory. It is detected on Linux only, and on a network file
+/// system only if its locks reach other hosts.
 pub(crate) fn refuse_running_broker(partition: &Path) -> Result<()> {
     let absolute = std::path::absolute(partition)?;
     let Some(lock) = absolute.parent().map(|directory| directory.join(".lock")) else { return Ok(()) };
@@ -29,7 +29,18 @@ fn is_locked(file: &Path) -> bool {
     // 1: POSIX  ADVISORY  WRITE 708 08:01:131081 0 EOF
     let place = format!("{major:02x}:{minor:02x}:{}", metadata.st_ino());
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    locks.lines().any(|line| line.split_whitespace().any(|word| word == place))
+    locks.lines().any(|line| line.split_whitespace().any(|word| word == place)) || is_locked_by_other(file)
+}
+
+/// Asks for the lock itself: the list omits those of other containers, and has another device for files on btrfs. Only
+/// other processes are asked about, so the list comes first: closing the file ends a lock that this process has on it.
+#[cfg(target_os = "linux")]
+fn is_locked_by_other(file: &Path) -> bool {
+    use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+
+    let Ok(opened) = std::fs::File::open(file) else { return false };
+    let whole = Flock { start: 0, length: 0, pid: None, typ: FlockType::WriteLock, offset_type: FlockOffsetType::Set };
+    fcntl_getlk(&opened, &whole).is_ok_and(|found| found.is_some())
 }
 
 #[cfg(not(target_os = "linux"))]

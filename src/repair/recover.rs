@@ -9,6 +9,8 @@ use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::io::atomic::sync_directory;
+use crate::io::location::directory_of;
 use crate::io::lock::DirectoryLock;
 use crate::io::staged::StagedDirectory;
 use crate::io::{Location, PositionedFile, Progress};
@@ -92,6 +94,9 @@ pub fn recover(
 ) -> Result<RepairReport> {
     let path: &Location = &path.into();
     check(path, options)?;
+    // before the files are listed, which a writer may change
+    let lock = || path.local_path().and_then(DirectoryLock::acquire);
+    let _lock = (options.in_place && !options.dry_run).then(lock).transpose()?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     inventory.refuse_damaged_swap()?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
@@ -100,9 +105,6 @@ pub fn recover(
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
     refuse_compressed(&path.entries()?)?;
-    let _lock = (options.in_place && !options.dry_run)
-        .then(|| path.local_path().and_then(DirectoryLock::acquire))
-        .transpose()?;
     let staged = options.out.as_deref().filter(|_| !options.dry_run);
     let staged = staged.map(|out| StagedDirectory::create(path, out)).transpose()?;
     let changes = inventory.changes();
@@ -180,7 +182,8 @@ pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
 
 fn copy_file(from: &Location, to: &Path) -> Result<()> {
     if from.is_local() {
-        return fs::copy(from, to).map(drop).map_err(|error| Error::from(error).with_path(from));
+        let copy = || fs::copy(from, to).and_then(|_| File::open(to)?.sync_all());
+        return copy().map_err(|error| Error::from(error).with_path(from));
     }
     let (from, mut position) = (from.open()?, 0);
     let mut to = File::create_new(to)?;
@@ -190,7 +193,7 @@ fn copy_file(from: &Location, to: &Path) -> Result<()> {
         to.write_all(chunk.part(..count))?;
         position = position.saturating_add(u64_of(count));
         if count < chunk.len() {
-            return Ok(());
+            return Ok(to.sync_all()?);
         }
     }
 }
@@ -392,6 +395,8 @@ impl Recovery {
             report.files.push(FileChange { name: name_of(&segment.path), action: FileAction::Truncated });
             if in_place {
                 let cut = || {
+                    // a segment after the end that comes back after a crash would leave a gap
+                    sync_directory(directory_of(&segment.path))?;
                     let file = OpenOptions::new().write(true).open(&segment.path)?;
                     file.set_len(segment.bytes_after)?;
                     file.sync_all()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +151,21 @@ def test_log_writer_is_alone_and_closes_once(tmp_path: Path) -> None:
             call()
     with kbat.LogWriter(tmp_path) as again:
         assert (again.end_offset, again.truncated_bytes) == (1, 0)
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs another namespace of processes")
+def test_broker_in_another_container_is_detected(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        log.append(None, b"v", timestamp=0)
+    script = f"import kbat; kbat.LogWriter({os.fspath(tmp_path / 't-0')!r}).close()"
+    # /proc/locks has no locks of processes outside
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", script]
+    with (tmp_path / ".lock").open("w") as lock:
+        free = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 -- this interpreter
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        held = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 -- this interpreter
+    assert (free.returncode, free.stderr) == (0, "")
+    assert f"a broker holds {tmp_path}/.lock" in held.stderr
 
 
 def test_log_writer_cuts_a_torn_tail(tmp_path: Path) -> None:
