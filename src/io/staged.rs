@@ -225,6 +225,7 @@ impl StagedDirectory {
             _ => {}
         }
         fs::rename(result, &self.path)?;
+        self.made.iter().try_for_each(|made| sync_directory_of(made))?;
         sync_directory_of(&self.path)
     }
 
@@ -290,12 +291,24 @@ impl StagedPath {
     /// I/O errors, for instance because another run has created something there in the meantime.
     pub(crate) fn commit(self) -> Result<()> {
         let commit = || {
-            File::open(&self.path)?.sync_all()?;
+            sync_tree(&self.path)?;
             self.directory.put_in_place(&self.path)
         };
         // dropping removes the incomplete directory
         commit().map_err(|error: std::io::Error| Error::from(error).with_path(&self.directory.path))
     }
+}
+
+/// Syncs a file, or a directory with everything in it.
+#[cfg(feature = "python")]
+fn sync_tree(path: &Path) -> std::io::Result<()> {
+    if !path.is_dir() {
+        return File::open(path)?.sync_all();
+    }
+    for entry in fs::read_dir(path)? {
+        sync_tree(&entry?.path())?;
+    }
+    sync_directory(path)
 }
 
 /// Refuses a path at which there is something other than an empty directory.

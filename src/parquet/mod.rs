@@ -11,7 +11,7 @@ mod keys;
 mod options;
 mod part;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub use keys::PartitionBy;
 pub use options::{ParquetCompression, ParquetOptions};
 
 use crate::error::{Error, Result};
-use crate::io::location::refuse_url;
+use crate::io::atomic::sync_directory;
+use crate::io::location::{directory_of, refuse_url};
 use keys::Keys;
 use part::{PartFile, PausedFile, failure, make_directory_of};
 
@@ -139,6 +140,11 @@ impl ParquetWriter {
             files.extend(self.closed.pop().map(|(_, file)| file));
         }
         files.reverse();
+        let directories = files.iter().map(|file| directory_of(&file.path));
+        let directories: BTreeSet<&Path> = directories.chain(self.made.iter().map(|made| directory_of(made))).collect();
+        for directory in directories {
+            sync_directory(directory).map_err(|error| Error::from(error).with_path(directory))?;
+        }
         self.made.clear();
         Ok(files)
     }

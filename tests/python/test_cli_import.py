@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,12 @@ def jsonl(path: Path, *rows: dict[str, Any]) -> Path:
 
 def records_of(place: Path) -> list[kbat.Record]:
     return [record for segment in kbat.PartitionLog(place).segments for batch in segment.batches() for record in batch]
+
+
+def test_as_many_partitions_are_open_as_files_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, partitions in ((1024, 128), (1 << 20, 1000), (-1, 1000), (8, 1)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        assert partition_writer.max_open() == partitions
 
 
 def test_help_has_an_example_json_fields_and_exit_codes() -> None:

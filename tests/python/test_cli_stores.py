@@ -198,6 +198,7 @@ def _places(stores: Stores) -> tuple[Path, str]:
 def test_file_url_is_its_path(stores: Stores) -> None:
     local = run("verify", stores.root / "logs" / "codec-lz4-0")
     assert run("verify", f"file://{stores.root}/logs/codec-lz4-0").stdout == local.stdout
+    assert run("verify", f"file://localhost{stores.root}/logs/codec%2dlz4-0").stdout == local.stdout
 
 
 @pytest.mark.parametrize("case", ["crash-flip", "crash-index"])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import kbat
 from kbat._core.locations import discover
@@ -56,7 +57,8 @@ class Location:
             return cls(str(Path(text)))
         scheme, rest = url[1], url[2]
         if scheme == "file":
-            return cls(str(Path("/", rest.lstrip("/"))))
+            path = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+            return cls(str(Path("/", unquote(path).lstrip("/"))))
         host = rest.split("/", 1)[0]
         if ":" in host.rpartition("@")[0]:
             message = "the URL contains a password: set it in the environment or with --storage-option instead"

@@ -11,12 +11,19 @@ from kbat.cli import output
 from kbat.cli.json_records import BatchRow, Row
 from kbat.cli.location import Location
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]  # checked before each use
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-# Partitions whose files are open at the same time.
-_MAX_OPEN = 100
+# Partitions whose files are open at the same time: opening one again reads its last segment.
+_MAX_OPEN = 1000
+# Open files of a partition.
+_FILES_OF_A_PARTITION = 4
 
 Place = tuple[str | None, int | None]
 
@@ -108,7 +115,7 @@ class PartitionWriters:
             self._open.move_to_end(place)
             return writer
         directory = self._directory_of(place)
-        if len(self._open) >= _MAX_OPEN:
+        if len(self._open) >= max_open():
             self._end(*self._open.popitem(last=False))
         is_known = place in self._counts
         start = kbat.PartitionLog(directory).end_offset if is_known else offset or 0
@@ -166,6 +173,14 @@ class PartitionWriters:
             "segments": len(log.segments),
             "bytes": sum(segment.size for segment in log.segments),
         }
+
+
+def max_open() -> int:
+    """Return how many partitions may be open: they use at most half of the files that this process may open."""
+    if resource is None:
+        return 100
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_OPEN if files < 0 else max(1, min(_MAX_OPEN, files // (2 * _FILES_OF_A_PARTITION)))
 
 
 def _text(place: Place) -> str:
