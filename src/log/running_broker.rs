@@ -32,8 +32,8 @@ fn is_locked(file: &Path) -> bool {
     locks.lines().any(|line| line.split_whitespace().any(|word| word == place)) || is_locked_by_other(file)
 }
 
-/// Asks for the lock itself: the list omits those of other containers, and has another device for files on btrfs. Only
-/// other processes are asked about, so the list comes first: closing the file ends a lock that this process has on it.
+/// Whether another process has a lock on the file. The list omits those of other containers, and shows files on btrfs
+/// with another device. It is read first, because closing the file would end a lock that this process has on it.
 #[cfg(target_os = "linux")]
 fn is_locked_by_other(file: &Path) -> bool {
     use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};

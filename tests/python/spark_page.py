@@ -23,7 +23,8 @@ _HEAD = """# Options and columns of the Spark source and sink
 `python tests/python/spark_page.py` writes this page from the tables that kbat uses, and a test compares them.
 
 Names of options match in any case. An unknown option is an error that suggests the closest name. Options of Spark's
-Kafka source and sink that only concern a broker's connection (`kafka.…`) are ignored with a warning.
+Kafka source and sink that only concern a broker's connection (`kafka.…`) are ignored with a warning, as are options of
+reads in a write.
 """
 _READ = """
 ## Reading
