@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -250,6 +252,17 @@ def test_a_full_disk_is_one_line_and_an_exit_code(command: str) -> None:
         _, errors = running.communicate(timeout=60)
     assert running.returncode in {1, 2}
     assert errors.splitlines() == ["kbat: [Errno 28] No space left on device"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.arrow", "out.parquet"])
+def test_file_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
+    lowered = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (500, 500))
+    running = process("export", SOURCE, tmp_path / name, stdout=subprocess.PIPE, preexec_fn=lowered)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "[Errno 27]" in errors
+    assert f"/{name}'" in errors
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("arguments", [("copy",), ("convert", "--compression", "none"), ("filter", "--key", "x")])

@@ -1,5 +1,6 @@
 """Files of records: Parquet, Arrow, CSV and JSON lines."""
 
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -51,11 +52,16 @@ class RecordFiles:
     def write(self, path: Path, segments: Segments, callback: ProgressCallback | None) -> list[Written]:
         """Write the records of some segments to one file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        if self.output_format == "parquet":
-            return self.write_parquet(path, segments, [], callback)
-        if self.output_format == "arrow":
-            return [self._write_arrow(path, segments, callback)]
-        return [self._write_text(path, segments, callback)]
+        try:
+            if self.output_format == "parquet":
+                return self.write_parquet(path, segments, [], callback)
+            if self.output_format == "arrow":
+                return [self._write_arrow(path, segments, callback)]
+            return [self._write_text(path, segments, callback)]
+        except OSError as error:
+            if error.filename is None:  # an error of reading names its file
+                error.filename = os.fspath(path)
+            raise
 
     def write_parquet(
         self, path: Path, segments: Segments, partition_by: Sequence[str], callback: ProgressCallback | None
