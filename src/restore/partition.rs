@@ -314,6 +314,10 @@ impl<'a> PartitionRestore<'a> {
             // an empty log has its start in the name of its segment
             self.begin(start_offset)?;
         }
+        if let Some(end_offset) = self.end_offset {
+            // the markers of aborted transactions have the latest epoch
+            self.output.epochs.truncate_from_end(end_offset);
+        }
         self.end_transactions()?;
         self.end_segment()?;
         let last_base = self.report.segments.last().map_or(0, |segment| segment.base_offset);
@@ -324,7 +328,7 @@ impl<'a> PartitionRestore<'a> {
             }
             self.output.write_snapshot(end_offset)?;
         }
-        self.output.epochs.truncate_from_end(end_offset);
+        self.output.epochs.truncate_from_end(end_offset); // of an empty log, too
         self.output.write_epochs()?;
         self.report.end_offset = end_offset;
         self.report.leader_epoch = self.output.epochs.latest().map(|latest| latest.epoch);

@@ -150,7 +150,7 @@ pub fn compact(
 ) -> Result<CompactReport> {
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
-    let mut output = RewriteOutput::create(&source.directory, target, options.index)?;
+    let mut output = RewriteOutput::create(&source, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let now_ms = options.now_ms.unwrap_or_else(|| millis(SystemTime::now()));

@@ -74,7 +74,7 @@ pub fn filter(
 ) -> Result<FilterReport> {
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
-    let output = RewriteOutput::create(&source.directory, target, options.index)?;
+    let output = RewriteOutput::create(&source, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let mut sieve = Sieve {

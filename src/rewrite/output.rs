@@ -1,5 +1,6 @@
 //! [`RewriteOutput`]: the new partition directory, built next to the target and renamed to it.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,13 +9,14 @@ use std::time::SystemTime;
 use super::source::RewriteSource;
 use super::survey::Survey;
 use super::{Counts, IndexOptions};
+use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
-use crate::io::Location;
 use crate::io::Progress;
 use crate::io::staged::StagedDirectory;
+use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::index::{AbortedTransaction, SegmentIndexer};
 use crate::num::u64_of;
@@ -38,6 +40,10 @@ pub(super) struct RewriteOutput {
     staged: StagedDirectory,
     options: IndexOptions,
     segment: Option<OpenSegment>,
+    limits: Limits,
+    scratch: Scratch,
+    /// Aborted transactions whose markers are not written yet, by the offsets of the markers.
+    aborted: VecDeque<AbortedTransaction>,
     /// Base offsets of the segments written.
     bases: Vec<i64>,
     /// Counts of what was written so far, without records, which the caller counts.
@@ -49,9 +55,17 @@ impl RewriteOutput {
     ///
     /// # Errors
     /// If the target exists and is not an empty directory, or the directory cannot be created.
-    pub(super) fn create(source: &Location, target: &Path, options: IndexOptions) -> Result<Self> {
-        let staged = StagedDirectory::create(source, target)?;
-        Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
+    pub(super) fn create(source: &RewriteSource, target: &Path, options: IndexOptions) -> Result<Self> {
+        Ok(Self {
+            staged: StagedDirectory::create(&source.directory, target)?,
+            options,
+            segment: None,
+            limits: source.limits.clone(),
+            scratch: Scratch::new(),
+            aborted: VecDeque::new(),
+            bases: Vec::new(),
+            written: Counts::default(),
+        })
     }
 
     /// A directory for temporary files, which the caller must remove before [`RewriteOutput::finish`].
@@ -61,6 +75,11 @@ impl RewriteOutput {
 
     /// Ends the current segment and begins a new one. `modified` will be its modification time.
     pub(super) fn begin_segment(&mut self, base_offset: i64, modified: SystemTime) -> Result<()> {
+        self.add_aborted(i64::MAX);
+        self.roll(base_offset, modified)
+    }
+
+    fn roll(&mut self, base_offset: i64, modified: SystemTime) -> Result<()> {
         self.end_segment()?;
         self.segment = Some(OpenSegment::create(self.work_directory(), base_offset, modified, &self.options)?);
         self.bases.push(base_offset);
@@ -80,17 +99,28 @@ impl RewriteOutput {
         let Some(segment) = &self.segment else { return Err(Error::argument("no segment has been started")) };
         if !segment.has_room(batch) {
             let modified = segment.modified;
-            let first_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
-            self.begin_segment(first_offset, modified)?;
+            let first_offset = batch.first_offset(&mut self.scratch, &self.limits)?;
+            self.roll(first_offset, modified)?;
         }
         self.written.add_batch(0, batch.size());
-        self.segment.as_mut().map_or(Ok(()), |segment| segment.append(batch))
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.append(batch))?;
+        self.add_aborted(batch.last_offset());
+        Ok(())
     }
 
-    /// Adds an aborted transaction to the index of the current segment.
+    /// Adds an aborted transaction to the transaction index of the segment in which its marker will be, or of the
+    /// current one if the marker is not written. Call it in the order of the markers, before the marker's batch.
     pub(super) fn append_aborted(&mut self, transaction: &AbortedTransaction) {
-        if let Some(segment) = &mut self.segment {
-            segment.aborted.extend_from_slice(&transaction.encode());
+        self.aborted.push_back(*transaction);
+    }
+
+    /// Adds the transactions whose markers are written, up to an offset, to the index of the current segment.
+    fn add_aborted(&mut self, last_offset: i64) {
+        while self.aborted.front().is_some_and(|transaction| transaction.last_offset <= last_offset) {
+            let Some(transaction) = self.aborted.pop_front() else { return };
+            if let Some(segment) = &mut self.segment {
+                segment.aborted.extend_from_slice(&transaction.encode());
+            }
         }
     }
 
@@ -108,11 +138,11 @@ impl RewriteOutput {
     ) -> Result<()> {
         let Some(segment) = source.segments.get(index) else { return Ok(()) };
         self.begin_segment(segment.base_offset, segment.modified)?;
-        source.each_batch(segment, progress, &mut |batch| self.append_batch(batch).map(|()| true))?;
         let end = source.next_base(index, survey.end_offset);
         for transaction in survey.aborted_within(segment.base_offset, end) {
             self.append_aborted(&transaction);
         }
+        source.each_batch(segment, progress, &mut |batch| self.append_batch(batch).map(|()| true))?;
         Ok(())
     }
 
@@ -125,6 +155,7 @@ impl RewriteOutput {
         keeps_producers: bool,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
+        self.add_aborted(i64::MAX);
         self.end_segment()?;
         // a broker does not start if one of these files is malformed
         LeaderEpochs::read_existing(source.directory.join(LEADER_EPOCHS))?;

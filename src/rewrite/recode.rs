@@ -116,7 +116,7 @@ pub fn rewrite(
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
     let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
-    let output = RewriteOutput::create(&source.directory, target, options.index)?;
+    let output = RewriteOutput::create(&source, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
@@ -141,14 +141,14 @@ pub fn rewrite(
     for (index, segment) in source.segments.iter().enumerate() {
         recoder.output.begin_segment(segment.base_offset, segment.modified)?;
         recoder.report.read.segments = recoder.report.read.segments.saturating_add(1);
-        source.each_batch(segment, progress, &mut |batch| recoder.pass(batch).map(|()| true))?;
-        recoder.end_group()?;
         if !drops_transactions {
             let end = source.next_base(index, survey.end_offset);
             for transaction in survey.aborted_within(segment.base_offset, end) {
                 recoder.output.append_aborted(&transaction);
             }
         }
+        source.each_batch(segment, progress, &mut |batch| recoder.pass(batch).map(|()| true))?;
+        recoder.end_group()?;
     }
     let Recoder { output, mut report, .. } = recoder;
     report.written = Counts { records: report.written.records, ..output.written };

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +154,53 @@ def test_log_writer_is_alone_and_closes_once(tmp_path: Path) -> None:
             call()
     with kbat.LogWriter(tmp_path) as again:
         assert (again.end_offset, again.truncated_bytes) == (1, 0)
+
+
+def _batch(base_offset: int, epoch: int) -> bytes:
+    builder = kbat.BatchBuilder(base_offset=base_offset, partition_leader_epoch=epoch)
+    builder.append(None, b"v", timestamp=0)
+    return builder.finish()
+
+
+def _epochs(directory: Path) -> list[int]:
+    return [batch.partition_leader_epoch for one in kbat.PartitionLog(directory).segments for batch in one.batches()]
+
+
+def test_leader_epochs_do_not_fall_after_batches_that_keep_theirs(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        log.append(None, b"v", timestamp=0)
+        log.append_batch(_batch(1, 7), keep_offsets=True)
+        log.append(None, b"v", timestamp=0)
+        log.append_batch(_batch(0, 0))
+    assert _epochs(tmp_path / "t-0") == [0, 7, 7, 7]
+    assert [one for one in kbat.verify(tmp_path / "t-0").findings if one.severity != "info"] == []
+
+
+def test_leader_epochs_without_a_file_are_those_of_earlier_segments(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        log.append_batch(_batch(0, 7), keep_offsets=True)
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").unlink()
+    (tmp_path / "t-0" / f"{1:020}.log").touch()
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        log.append(None, b"v", timestamp=0)
+    assert _epochs(tmp_path / "t-0") == [7, 7]
+
+
+def _message(offset: int, value: bytes, attributes: int) -> bytes:
+    """Return a message of format v1, which may be the wrapper of a compressed set."""
+    body = struct.pack(">bbqii", 1, attributes, 0, -1, len(value)) + value
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+
+def test_set_that_no_segment_can_have_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    offsets = [2, (1 << 31) + 50]
+    messages = b"".join(_message(offset - offsets[0], b"v", 0) for offset in offsets)
+    wide = _message(offsets[-1], gzip.compress(messages), 1)
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        with pytest.raises(ValueError, match="offsets 2 to 2147483698 do not fit in one segment"):
+            log.append_batch(_batch(0, 0) + wide, keep_offsets=True)
+        assert log.end_offset == 0
+        log.append(None, b"v", timestamp=0)
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs another namespace of processes")

@@ -251,6 +251,24 @@ def test_open_transactions_at_the_end_are_named_or_aborted(tmp_path: Path) -> No
     assert {offset for offset in aborted_rows if offset >= 157} < set(range(157, 200))
 
 
+def test_marker_of_an_aborted_transaction_has_an_epoch_of_the_restored_log(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "logs" / "t-0") as log:
+        open_producer: dict[str, Any] = {
+            "producer_id": 7,
+            "producer_epoch": 0,
+            "base_sequence": 0,
+            "transactional": True,
+        }
+        for base, epoch, fields in ((0, 3, open_producer), (5, 9, {})):
+            builder = kbat.BatchBuilder(base_offset=base, partition_leader_epoch=epoch, **fields)
+            for offset in range(base, base + 5):
+                builder.append(None, b"v", timestamp=1_700_000_000_000 + offset)
+            log.append_batch(builder.finish(), keep_offsets=True)
+    (report,) = kbat.restore(tmp_path / "logs", tmp_path / "out", until_offset=5, open_transactions="abort").partitions
+    epochs = [batch.partition_leader_epoch for batch in batches_of(tmp_path / "out" / "t-0")]
+    assert (report.end_offset, report.leader_epoch, epochs) == (6, 3, [3, 3])
+
+
 def test_gaps_overlaps_and_the_end_of_a_torn_copy_are_reported(tmp_path: Path) -> None:
     log = grown(tmp_path)
     batches = [bytes(batch) for batch in batches_of(log.directory)]

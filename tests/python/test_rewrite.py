@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -222,3 +222,39 @@ def test_a_malformed_file_beside_the_log_is_not_copied(tmp_path: Path, name: str
     with pytest.raises(kbat.CorruptError, match=name):
         kbat.rewrite(log.directory, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a-0"]
+
+
+@pytest.mark.parametrize("tool", ["rewrite", "filter", "compact"])
+def test_aborted_transactions_are_in_the_index_of_the_segment_with_their_marker(tool: str, tmp_path: Path) -> None:
+    source = DATA / "corpus" / "txn-lz4"
+    out = tmp_path / "out-0"
+    options: dict[str, Any] = {"max_index_bytes": 24, "index_interval_bytes": 400}
+    if tool == "filter":
+        kbat.filter(source, out, lambda _record: True, **options)
+    elif tool == "compact":
+        kbat.compact(source, out, **options)
+    else:
+        kbat.rewrite(source, out, compression="none", **options)
+    indexes = [path for path in out.iterdir() if path.suffix == ".txnindex"]
+    for index in indexes:
+        log = kbat.Segment(index.with_suffix(".log"))
+        markers = [batch.base_offset for batch in log.batches() if batch.is_control]
+        assert {entry.last_offset for entry in kbat.TransactionIndex(index).entries} <= set(markers), index.name
+    if tool != "compact":
+        assert len(indexes) > len([path for path in source.iterdir() if path.suffix == ".txnindex"])
+    assert [one for one in kbat.verify(out).findings if one.severity == "error"] == []
+
+
+def test_segment_of_compressed_sets_is_named_after_its_first_record(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "t-0") as log:
+        for base in range(0, 120, 10):
+            builder = kbat.BatchBuilder(1, "gzip", base_offset=base)
+            for offset in range(base, base + 10):
+                builder.append(None, os.urandom(600), timestamp=NOW + offset)
+            log.append_batch(builder.finish(), keep_offsets=True)
+    kbat.rewrite(tmp_path / "t-0", tmp_path / "out-0", compression="snappy", max_index_bytes=24)
+    segments = kbat.PartitionLog(tmp_path / "out-0").segments
+    assert len(segments) > 1
+    for segment in segments:
+        assert segment.base_offset == next(iter(next(iter(segment.batches())))).offset
+    assert [one for one in kbat.verify(tmp_path / "out-0").findings if one.severity != "info"] == []

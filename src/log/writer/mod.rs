@@ -185,7 +185,7 @@ impl LogWriter {
             self.write_pending()?;
         }
         if self.pending.record_count() == 0 {
-            self.pending = self.options.batch_builder(self.leader_epoch).base_offset(self.end_offset);
+            self.pending = self.options.batch_builder(self.next_epoch()).base_offset(self.end_offset);
         }
         let offset = self.end_offset();
         check_has_next(offset)?;
@@ -229,7 +229,7 @@ impl LogWriter {
             if offsets == OffsetPolicy::Assign {
                 set_base_offset(head, end_offset)?;
                 if magic == 2 {
-                    set_partition_leader_epoch(head, self.leader_epoch)?;
+                    set_partition_leader_epoch(head, self.next_epoch())?;
                 }
             }
             let batch = batches(head).next().unwrap_or_else(|| Err(not_whole()))?;
@@ -240,12 +240,21 @@ impl LogWriter {
                 return Err(Error::argument(message).at(position));
             }
             check_has_next(batch.last_offset()).map_err(|error| error.at(position))?;
+            if batch.last_offset().saturating_sub(base_offset) > i64::from(i32::MAX) {
+                let message = format!("offsets {base_offset} to {} do not fit in one segment", batch.last_offset());
+                return Err(Error::argument(message).at(position));
+            }
             first_offset.get_or_insert(base_offset);
             end_offset = batch.next_offset();
             position = position.saturating_add(u64_of(size));
             rest = tail;
         }
         Ok(first_offset.unwrap_or(end_offset))
+    }
+
+    /// The leader epoch of the next batch: no lower than that of a batch before, which may have kept its own.
+    fn next_epoch(&self) -> i32 {
+        self.state.latest_epoch().map_or(self.leader_epoch, |latest| latest.max(self.leader_epoch))
     }
 
     /// Writes the pending records as a batch.

@@ -45,6 +45,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     let base_offset = segments.last().map_or(start_offset, |(base_offset, _)| *base_offset);
     let earlier = segments.split_last().map_or(&[][..], |(_, earlier)| earlier);
     state.load_producers(&snapshots, earlier, base_offset)?;
+    state.load_epochs(earlier);
     if segments.is_empty() {
         refuse_foreign_directory(&location)?;
     }

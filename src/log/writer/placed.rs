@@ -236,7 +236,7 @@ impl RecordWriter {
     }
 
     fn new_batch(&self, record: &PlacedRecord<'_>, offset: i64) -> PlacedBatch {
-        let builder = self.writer.options.batch_builder(self.writer.leader_epoch).base_offset(offset);
+        let builder = self.writer.options.batch_builder(self.writer.next_epoch()).base_offset(offset);
         let builder = match record.timestamp_type {
             None => builder.magic(0).partition_leader_epoch(NO_PARTITION_LEADER_EPOCH),
             Some(TimestampType::CreateTime) => builder,

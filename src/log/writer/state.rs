@@ -9,6 +9,7 @@ use crate::format::batch::Batch;
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
+use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::reader::SegmentReader;
@@ -80,6 +81,22 @@ impl PartitionState {
             }
         }
         Ok(())
+    }
+
+    /// Reads the leader epochs of the segments before the last one from their batches if there is no file of them.
+    pub(super) fn load_epochs(&mut self, segments: &[(i64, &Location)]) {
+        if self.written_epochs.is_some() {
+            return;
+        }
+        for (_, path) in segments {
+            // as far as they can be read: corruption there does not prevent writing, either
+            let Ok(mut reader) = HeaderReader::open(*path, &self.limits) else { continue };
+            while let Some(Ok(header)) = reader.next_header() {
+                if self.epochs.observe(&header).is_err() {
+                    break;
+                }
+            }
+        }
     }
 
     /// Notes the next batch. Returns the aborted transaction that it ends, to be written to the transaction index.
