@@ -38,7 +38,10 @@ impl<'a> RowColumns<'a> {
     /// A column of another type.
     pub(super) fn of(rows: &'a RecordBatch, topic: Option<&'a str>) -> Result<Self> {
         let bytes = |name: &str| match rows.column_by_name(name) {
-            Some(column) => BytesColumn::of(column.as_ref(), name),
+            Some(column) => {
+                let bytes = BytesColumn::of(column.as_ref(), name)?;
+                bytes.check(name).map(|()| bytes)
+            }
             None => Ok(BytesColumn::Null),
         };
         let topics = match topic {

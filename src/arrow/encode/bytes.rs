@@ -3,8 +3,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, StringArray,
-    StringViewArray,
+    Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, PrimitiveArray,
+    StringArray, StringViewArray,
 };
 use arrow_schema::DataType;
 
@@ -28,49 +28,77 @@ pub(crate) enum BytesColumn<'a> {
 
 /// A dictionary array: a category in pandas, an enum in Polars and DuckDB.
 pub(crate) struct Dictionary<'a> {
-    /// The index of each row's value; `None` for null.
-    keys: Vec<Option<usize>>,
+    keys: Keys<'a>,
     values: BytesColumn<'a>,
+    value_count: usize,
 }
 
 impl<'a> Dictionary<'a> {
     /// Returns `None` if the dictionary has no values, so that all rows are null.
     fn of(array: &'a dyn Array, column: &str) -> Result<Option<Self>> {
         let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
-        let (count, keys) = (dictionary.values().len(), key_numbers(dictionary.keys()));
-        if let Some(wrong) = keys.iter().flatten().find(|key| usize::try_from(**key).map_or(true, |key| key >= count)) {
-            let message =
-                format!("column {column} has dictionary index {wrong}, outside its dictionary of length {count}");
-            return Err(Error::argument(message));
-        }
-        if count == 0 {
+        let Some(keys) = Keys::of(dictionary.keys()) else { return Ok(None) };
+        let value_count = dictionary.values().len();
+        if value_count == 0 && dictionary.keys().null_count() == dictionary.keys().len() {
             return Ok(None);
         }
-        let keys = keys.into_iter().map(|key| key.and_then(|key| usize::try_from(key).ok())).collect();
-        Ok(Some(Self { keys, values: BytesColumn::of(dictionary.values().as_ref(), column)? }))
+        Ok(Some(Self { keys, values: BytesColumn::of(dictionary.values().as_ref(), column)?, value_count }))
+    }
+
+    /// Checks the indexes of all rows.
+    fn check(&self, column: &str) -> Result<()> {
+        let count = self.value_count;
+        let is_outside = |key: &i128| usize::try_from(*key).map_or(true, |key| key >= count);
+        match (0..self.keys.len()).filter_map(|row| self.keys.get(row)).find(is_outside) {
+            None => Ok(()),
+            Some(wrong) => Err(Error::argument(format!(
+                "column {column} has dictionary index {wrong}, outside its dictionary of length {count}"
+            ))),
+        }
     }
 
     fn get(&self, row: usize) -> Option<&'a [u8]> {
-        self.keys.get(row).copied().flatten().and_then(|key| self.values.get(key))
+        let key = usize::try_from(self.keys.get(row)?).ok().filter(|key| *key < self.value_count)?;
+        self.values.get(key)
     }
 }
 
-/// The indexes of a dictionary array, of any integer type.
-fn key_numbers(keys: &dyn Array) -> Vec<Option<i128>> {
-    macro_rules! numbers {
-        ($($variant:ident => $native:ty),*) => {
-            match keys.data_type() {
-                $(DataType::$variant => {
-                    keys.as_primitive::<$native>().iter().map(|key| key.map(i128::from)).collect()
-                })*
-                _ => Vec::new(),
+/// Declares the indexes of a dictionary array, of any integer type.
+macro_rules! keys {
+    ($($variant:ident $native:ty),*) => {
+        enum Keys<'a> {
+            $($variant(&'a PrimitiveArray<$native>)),*
+        }
+
+        impl<'a> Keys<'a> {
+            /// Returns `None` for another type.
+            fn of(array: &'a dyn Array) -> Option<Self> {
+                match array.data_type() {
+                    $(DataType::$variant => array.as_primitive_opt().map(Self::$variant),)*
+                    _ => None,
+                }
             }
-        };
-    }
-    numbers! {
-        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
-        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type
-    }
+
+            fn len(&self) -> usize {
+                match self {
+                    $(Self::$variant(keys) => keys.len()),*
+                }
+            }
+
+            /// The index of a row's value; `None` for null.
+            #[inline]
+            fn get(&self, row: usize) -> Option<i128> {
+                match self {
+                    $(Self::$variant(keys) => (!keys.is_null(row)).then(|| i128::from(keys.value(row)))),*
+                }
+            }
+        }
+    };
+}
+
+keys! {
+    Int8 Int8Type, Int16 Int16Type, Int32 Int32Type, Int64 Int64Type,
+    UInt8 UInt8Type, UInt16 UInt16Type, UInt32 UInt32Type, UInt64 UInt64Type
 }
 
 impl<'a> BytesColumn<'a> {
@@ -90,6 +118,17 @@ impl<'a> BytesColumn<'a> {
             _ => None,
         };
         bytes.ok_or_else(|| wrong_type(column, array.data_type(), ACCEPTED))
+    }
+
+    /// Checks what reading a row does not: the indexes of a dictionary.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    pub(crate) fn check(&self, column: &str) -> Result<()> {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.check(column),
+            _ => Ok(()),
+        }
     }
 
     /// The bytes of a row, `None` for null. The row must exist.

@@ -71,6 +71,9 @@ impl EncodeOptions {
         if self.batch_bytes == 0 || self.batch_rows == Some(0) {
             return Err(Error::argument("batch_bytes and batch_rows must be 1 or more"));
         }
+        if let Some(offset) = self.base_offset.filter(|offset| *offset < 0) {
+            return Err(Error::argument(format!("the base offset {offset} is negative")));
+        }
         self.builder(self.base_offset.unwrap_or(0), self.base_sequence).validate_all()
     }
 

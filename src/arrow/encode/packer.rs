@@ -82,6 +82,9 @@ impl RowPacker {
     pub(crate) fn next_full(&mut self) -> Result<Option<EncodedBatch>> {
         let Some((batch, start)) = self.current.take() else { return Ok(None) };
         let rows = RecordColumns::new(&batch, &self.layout, &self.options)?;
+        if start == 0 {
+            rows.check()?;
+        }
         let mut headers = Vec::new();
         for row in start..batch.num_rows() {
             let full = self.append(&rows, row, &mut headers).map_err(|error| self.in_row(&error))?;

@@ -95,6 +95,16 @@ impl<'a> RecordColumns<'a> {
         Ok(Self { key, value, timestamp, headers, offset })
     }
 
+    /// Checks what reading a row does not, for all rows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    pub(super) fn check(&self) -> Result<()> {
+        self.key.check("key")?;
+        self.value.check("value")?;
+        self.headers.as_ref().map_or(Ok(()), HeadersColumn::check)
+    }
+
     #[inline]
     pub(super) fn key(&self, row: usize) -> Option<&'a [u8]> {
         self.key.get(row)
@@ -241,6 +251,11 @@ impl<'a> HeadersColumn<'a> {
         let keys = BytesColumn::of(keys.as_ref(), "headers.key")?;
         let values = BytesColumn::of(values.as_ref(), "headers.value")?;
         Ok(Some(Self { lists, pairs, keys, values }))
+    }
+
+    fn check(&self) -> Result<()> {
+        self.keys.check("headers.key")?;
+        self.values.check("headers.value")
     }
 
     fn get(&self, row: usize, out: &mut Vec<NewHeader<'a>>) -> Result<()> {

@@ -30,8 +30,14 @@ pub(crate) fn shared_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<SharedB
 }
 
 /// A buffer of items that are not bytes, such as an `array` of `int`: its memory, as `bytes(memoryview)` returns it.
+///
+/// # Errors
+/// `TypeError` for an array of objects, whose memory has their addresses.
 fn raw_bytes(object: &Bound<'_, PyAny>) -> PyResult<SharedBytes> {
     let view = object.py().import("builtins")?.getattr("memoryview")?.call1((object,))?;
+    if view.getattr("format")?.extract::<String>()?.contains('O') {
+        return Err(PyTypeError::new_err("an array of Python objects is not bytes"));
+    }
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
     Ok(Arc::new(PyBackedBytes::from(bytes)))
 }
