@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kbat._core.files import ProducerSnapshot
 from kbat._core.log import Segment
 from kbat.errors import CorruptError
 
@@ -114,11 +113,11 @@ def producers(log: PartitionLog | Segment) -> list[Producer]:
 def _snapshot(log: PartitionLog) -> Producers:
     """Return the state of the newest snapshot that can be read. As in a broker, damaged ones are skipped."""
     end = log.end_offset
-    for offset, path in sorted(log.snapshots, reverse=True):
+    for offset, _ in sorted(log.snapshots, reverse=True):
         if offset > end:
             continue  # left over from a log that was truncated
         try:
-            entries = ProducerSnapshot(path).entries
+            entries = log.producer_snapshot(offset).entries
         except (CorruptError, FileNotFoundError):
             continue
         return Producers({one.producer_id: _of_entry(one) for one in entries}, offset)

@@ -293,6 +293,19 @@ def test_storage_options_open_the_store(stores: Stores, monkeypatch: pytest.Monk
         assert stores.server.endpoint not in output
 
 
+@pytest.mark.parametrize("command", ["transactions", "producers"])
+@pytest.mark.parametrize("name", ["logs/txn-lz4-0", f"logs/txn-lz4-0/{LOG}"])
+def test_files_beside_a_log_are_in_the_same_store(
+    command: str, name: str, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run(command, f"{stores.root}/{name}")
+    for variable in ("ENDPOINT_URL", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION"):
+        monkeypatch.delenv(f"AWS_{variable}")
+    done = run(command, f"{stores.url}/{name}", *_settings(**stores.server.options))
+    assert (done.exit_code, done.stderr) == (expected.exit_code, expected.stderr)
+    assert stores.neutral(done.stdout) == stores.neutral(expected.stdout)
+
+
 WRONG_OPTIONS = [
     (("--storage-option", "secret=hunter2"), "that is the name in fsspec; use secret_access_key"),
     (("--storage-option", "aws_secret=hunter2"), '--storage-option has no option "aws_secret" for s3://'),

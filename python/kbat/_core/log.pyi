@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self, final
 
 from kbat._core import BatchIterator, Limits, _EncryptionKeys, _Time
 from kbat._core.arrow import Scan
-from kbat._core.files import AbortedTransaction
+from kbat._core.files import AbortedTransaction, ProducerSnapshot, TransactionIndex
 
 __all__ = [
     "EARLIEST",
@@ -159,6 +159,16 @@ class Segment:
     def files(self) -> dict[str, str]:
         """Paths of the existing files: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``."""
 
+    def transaction_index(self) -> TransactionIndex | None:
+        """Open the transaction index.
+
+        Returns:
+            None if the segment has no ``.txnindex`` file.
+
+        Raises:
+            OSError: The file can't be read.
+        """
+
     def find_offset(self, offset: int) -> OffsetPlace | None:
         """Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
 
@@ -288,6 +298,18 @@ class PartitionLog:
     @property
     def snapshots(self) -> list[tuple[int, str]]:
         """Producer snapshots as ``(offset, path)``: each holds the state before its offset."""
+
+    def producer_snapshot(self, offset: int) -> ProducerSnapshot:
+        """Read a producer snapshot of this directory.
+
+        Args:
+            offset: The offset of one of ``snapshots``.
+
+        Raises:
+            ValueError: There is no snapshot of this offset.
+            CorruptError: The snapshot is damaged.
+            OSError: The file can't be read.
+        """
 
     @property
     def metadata_snapshots(self) -> list[tuple[int, int, str]]:

@@ -137,8 +137,8 @@ def _read(log: Log) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     ]
     opened.sort(key=lambda one: one["first_offset"] or 0)
     if isinstance(log, kbat.Segment):
-        index = log.files.get("txnindex")
-        entries = [] if index is None else kbat.TransactionIndex(index).entries
+        index = log.transaction_index()
+        entries = [] if index is None else index.entries
     else:
         entries = log.aborted_transactions(0, _MAX_OFFSET)
     aborted = [

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
+use crate::io::Location;
 use crate::log::checkpoint::{Checkpoint, EpochEntry, PartitionOffset};
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
 use crate::python::arguments::location::StoreArguments;
@@ -87,6 +88,11 @@ pub(crate) struct PyProducerSnapshot {
 }
 
 impl PyProducerSnapshot {
+    pub(crate) fn read(py: Python<'_>, location: &Location) -> PyResult<Self> {
+        let snapshot = py.detach(|| ProducerSnapshot::read(location)).or_raise(py)?;
+        Ok(Self { path: location.to_path_buf(), snapshot })
+    }
+
     fn name_offset(&self) -> Option<i64> {
         let name = self.path.file_name().and_then(|name| name.to_str());
         name.and_then(LogFile::parse).map(|file| file.base_offset)
@@ -97,9 +103,7 @@ impl PyProducerSnapshot {
 impl PyProducerSnapshot {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let location = StoreArguments::default().locate(py, path.clone())?;
-        let snapshot = py.detach(|| ProducerSnapshot::read(&location)).or_raise(py)?;
-        Ok(Self { path, snapshot })
+        Ok(Self { path: path.clone(), ..Self::read(py, &StoreArguments::default().locate(py, path)?)? })
     }
 
     /// Path of the file.

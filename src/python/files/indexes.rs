@@ -232,7 +232,7 @@ impl PyAbortedTransaction {
 /// Raises:
 ///     OSError: The file can't be read.
 #[pyclass(frozen, name = "TransactionIndex", module = "kbat")]
-pub(crate) struct PyTransactionIndex(TransactionIndex);
+pub(crate) struct PyTransactionIndex(pub(crate) TransactionIndex);
 
 #[pymethods]
 impl PyTransactionIndex {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,6 +12,7 @@ use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
 use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::milliseconds;
+use crate::python::files::checkpoints::PyProducerSnapshot;
 use crate::python::files::indexes::PyAbortedTransaction;
 use crate::python::html::{self, Table};
 use crate::python::log::places::{PyOffsetPlace, PyTimestampPlace};
@@ -109,6 +111,23 @@ impl PyPartitionLog {
     #[getter]
     fn snapshots(&self) -> Vec<(i64, OsString)> {
         self.0.snapshots().iter().map(|(offset, path)| (*offset, path.as_os_str().to_owned())).collect()
+    }
+
+    /// Read a producer snapshot of this directory.
+    ///
+    /// Args:
+    ///     offset: The offset of one of ``snapshots``.
+    ///
+    /// Raises:
+    ///     ValueError: There is no snapshot of this offset.
+    ///     CorruptError: The snapshot is damaged.
+    ///     OSError: The file can't be read.
+    fn producer_snapshot(&self, py: Python<'_>, offset: i64) -> PyResult<PyProducerSnapshot> {
+        let found = self.0.snapshots().iter().find(|(known, _)| *known == offset);
+        let Some((_, path)) = found else {
+            return Err(PyValueError::new_err(format!("there is no producer snapshot of offset {offset}")));
+        };
+        PyProducerSnapshot::read(py, path)
     }
 
     /// KRaft snapshots of ``__cluster_metadata`` as ``(end_offset, epoch, path)``, the newest last.

@@ -7,10 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::log::Segment;
+use crate::log::index::TransactionIndex;
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
 use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::{instant, milliseconds};
 use crate::python::batch::PyBatchIterator;
+use crate::python::files::indexes::PyTransactionIndex;
 use crate::python::html::{self, Table};
 use crate::python::log::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::runtime::errors::OrRaise;
@@ -121,6 +123,19 @@ impl PySegment {
             }
         }
         Ok(files)
+    }
+
+    /// Open the transaction index.
+    ///
+    /// Returns:
+    ///     None if the segment has no ``.txnindex`` file.
+    ///
+    /// Raises:
+    ///     OSError: The file can't be read.
+    fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
+        let path = self.0.file(LogFileKind::TransactionIndex);
+        let index = py.detach(|| path.exists().then(|| TransactionIndex::open(&path)).transpose()).or_raise(py)?;
+        Ok(index.map(PyTransactionIndex))
     }
 
     /// Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
