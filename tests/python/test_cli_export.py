@@ -218,3 +218,14 @@ def test_conditions_that_are_wrong_are_refused(options: tuple[str, ...], reason:
     done = run("filter", LOG_DIR / "codec-lz4-0", tmp_path / "out", *options)
     assert (done.exit_code, done.stdout, reason in done.stderr) == (2, "", True), done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("output_format", ["parquet", "jsonl", "csv", "arrow"])
+@pytest.mark.parametrize("options", [(), ("--partition-by", "topic")], ids=["one", "several"])
+def test_export_without_a_matching_record_succeeds(
+    output_format: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = run("export", LOG_DIR, out, "--format", output_format, *options, "--start-time", "2100-01-01T00:00:00Z")
+    assert done.exit_code == 0, done.stderr
+    assert out.exists()

@@ -112,6 +112,16 @@ def with_input(data: bytes, *arguments: object) -> Any:  # noqa: ANN401 - a resu
     return CliRunner().invoke(app, ["cat", *map(str, arguments)], input=data, catch_exceptions=False)
 
 
+@pytest.mark.parametrize("arguments", [("cat", "-"), ("import", "-", "out")])
+def test_closed_standard_input_is_named(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kbat", *arguments]
+    done = subprocess.run(  # noqa: S603 - its own module
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("kbat: the standard input is closed: name a file instead of -")
+
+
 def test_cat_reads_the_standard_input(orders: Path) -> None:
     data = (orders / "clicks-0" / LOG).read_bytes()
     rows = [json.loads(line) for line in with_input(data, "-").stdout.splitlines()]

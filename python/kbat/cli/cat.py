@@ -2,7 +2,6 @@
 
 import fnmatch
 import functools
-import sys
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -39,7 +38,7 @@ from kbat.cli.options import (
     patterns,
     selection,
 )
-from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
+from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet, standard_input
 from kbat.cli.printing import Printer
 from kbat.cli.start import BEGINNING, Partition, Start, offset_of, partitions_of, start
 
@@ -281,7 +280,7 @@ def _without_rows(on_corrupt: str) -> str:
 
 def _stdin(*, is_alone: bool) -> bytes:
     """Return the standard input, if it may be a log."""
-    data = sys.stdin.buffer.read()
+    data = standard_input().read()
     if not data and is_alone:
         message = "the standard input is empty: no batch to read"
         raise NothingToReadError(message)

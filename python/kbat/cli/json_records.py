@@ -94,7 +94,7 @@ class JsonLines:
             if fields.keys() == {"error"}:
                 self._faults += 1
                 return None
-            return _batch(fields) if "batch" in fields else _row(fields)
+            return _batch(fields) if fields.get("batch") is not None else _row(fields)
         except (ValueError, RecursionError) as error:
             raise self.refused(_reason(error)) from error
 

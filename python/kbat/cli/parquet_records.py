@@ -1,6 +1,7 @@
 """Records from Parquet files, as `kbat export` and `kbat.write_parquet` write them."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from kbat.cli import output
 from kbat.cli.json_records import Row
 from kbat.cli.location import Location
+from kbat.cli.options import MAX_PARTITION
 from kbat.cli.record_input import RecordInput, opened
 
 # Names that Parquet columns may have, in the order of `kbat.encode_batches`.
@@ -48,7 +50,7 @@ def parquet_pieces(file: Location, root: RecordInput) -> Iterator[Piece]:
             first_row = 1
             wanted = [one for one in (*_COLUMNS, "topic", "partition", "timestamp_type") if one in names]
             for batch in parquet.iter_batches(_ROWS, columns=wanted):
-                yield from _runs(batch, named, first_row)
+                yield from _runs(_plain_topic(batch), named, first_row)
                 first_row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         message = f"{file} can't be read as Parquet: {' '.join(str(error).split())}"
@@ -74,9 +76,31 @@ def _runs(batch: pa.RecordBatch, named: dict[str, str | None], first_row: int) -
     for row in range(1, len(rows) + 1):
         if row == len(rows) or rows[row] != rows[begin]:
             topic, partition = rows[begin]
-            number = None if partition is None else int(partition)
+            number = _partition_of(partition, first_row + begin)
             yield Piece(topic, number, first_row + begin, batch.slice(begin, row - begin))
             begin = row
+
+
+def _plain_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with topics as text, which other programs may store as binary."""
+    place = batch.schema.get_field_index("topic")
+    if place < 0 or batch.column(place).type not in (pa.binary(), pa.large_binary()):
+        return batch
+    return batch.set_column(place, "topic", batch.column(place).cast(pa.string()))
+
+
+def _partition_of(value: Any, row: int) -> int | None:  # noqa: ANN401 - of any column
+    """Return the number of a partition; null for none. Pandas stores whole numbers with nulls as floats."""
+    if value is None or value != value:  # noqa: PLR0124 - NaN
+        return None
+    if isinstance(value, str):
+        is_whole = value.isascii() and value.isdigit()
+    else:
+        is_whole = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and value == value // 1
+    if not is_whole or not 0 <= int(value) <= MAX_PARTITION:
+        message = f"row {row}: partition {value!r} is not a whole number from 0 to {MAX_PARTITION}"
+        raise ValueError(message)
+    return int(value)
 
 
 def first_offset(piece: Piece) -> int | None:
@@ -107,7 +131,11 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def encodable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns that `kbat.encode_batches` reads."""
-    return batch.select([name for name in _COLUMNS if name in batch.schema.names])
+    kept = batch.select([name for name in _COLUMNS if name in batch.schema.names])
+    place = kept.schema.get_field_index("offset")
+    if place < 0 or not pa.types.is_integer(kept.column(place).type):
+        return kept
+    return kept.set_column(place, "offset", kept.column(place).cast(pa.int64()))
 
 
 def rows_of(piece: Piece) -> Iterator[Row]:
@@ -122,14 +150,14 @@ def rows_of(piece: Piece) -> Iterator[Row]:
     for name in (*_COLUMNS, "timestamp_type"):
         column = batch.column(name) if name in names else pa.nulls(batch.num_rows)
         if name == "timestamp" and pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
+            column = _milliseconds(column)
         elif name in {"key", "value"}:
             column = column.cast(pa.binary())
         columns[name] = column.to_pylist()
     is_text = "timestamp_type" in names and _is_text(batch.column("timestamp_type").type)
     records = zip(*columns.values(), strict=True)
     for number, (key, value, timestamp, headers, offset, kind) in enumerate(records, piece.first_row):
-        pairs = [tuple(one.values()) if isinstance(one, dict) else one for one in headers or ()]
+        pairs = [_header_of(one) for one in headers or ()]
         time = output.NO_TIMESTAMP if timestamp is None else timestamp
         try:
             named = _type_of(kind, time, is_text=is_text)
@@ -137,6 +165,23 @@ def rows_of(piece: Piece) -> Iterator[Row]:
             message = f"row {number}: {error}"
             raise ValueError(message) from None
         yield Row(piece.topic, piece.partition, offset, time, named, key, value, pairs)
+
+
+def _milliseconds(column: "pa.Array[Any]") -> "pa.Array[Any]":
+    """Return timestamps as whole milliseconds, rounded down as `kbat.encode_batches` does."""
+    per_unit = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+    times, parts = per_unit[column.type.unit]
+    values = column.cast(pa.int64()).to_pylist()
+    return pa.array([None if one is None else one * times // parts for one in values], pa.int64())
+
+
+def _header_of(pair: Any) -> tuple[Any, Any]:  # noqa: ANN401 - a struct, or an entry of a map
+    """Return key and value of a header: by their names, or by position if neither has its name."""
+    if isinstance(pair, dict):
+        key, value = (pair["key"], pair["value"]) if {"key", "value"} <= pair.keys() else pair.values()
+    else:
+        key, value = pair
+    return key.decode() if isinstance(key, bytes) else key, value.encode() if isinstance(value, str) else value
 
 
 def _type_of(kind: Any, timestamp: int, *, is_text: bool) -> str | None:  # noqa: ANN401 - of any column

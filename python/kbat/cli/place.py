@@ -2,11 +2,12 @@
 
 import re
 import shlex
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import kbat.results
 from kbat._core.locations import discover, refuse_foreign
@@ -113,6 +114,18 @@ def foreign(path: Location) -> str:
         # the reader of the file reports other errors
         return str(error) if str(error).startswith(_FOREIGN) else ""
     return ""
+
+
+def standard_input() -> BinaryIO:
+    """Return the standard input.
+
+    Raises:
+        ValueError: It is closed.
+    """
+    if sys.stdin is None:
+        message = "the standard input is closed: name a file instead of -, or redirect one to it"
+        raise ValueError(message)
+    return sys.stdin.buffer
 
 
 def foreign_bytes(data: bytes, name: str) -> str:

@@ -76,6 +76,8 @@ class RecordFiles:
             threads=self._settings.threads,
             progress=callback,
         )
+        if partition_by:
+            path.mkdir(exist_ok=True)  # without rows there is no directory
         self._count(scan)
         return [Written(Path(one.path), one.row_count) for one in files]
 

@@ -2,7 +2,6 @@
 
 import io
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kbat.cli.location import Location
 from kbat.cli.options import STDIN
+from kbat.cli.place import standard_input
 
 if TYPE_CHECKING:
     from kbat._core.locations import StoredFile
@@ -136,7 +136,7 @@ def size_of(location: Location) -> int:
 def opened(location: Location) -> Iterator[BinaryIO]:
     """Open a file or the standard input."""
     if location == STDIN:
-        yield sys.stdin.buffer
+        yield standard_input()
     elif location.is_url:
         with io.BufferedReader(_StoredBytes(_stored(location)), _BUFFER_LEN) as file:
             yield file
