@@ -26,10 +26,16 @@ pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     write().map_err(|error: io::Error| Error::from(error).with_path(path))
 }
 
-/// Syncs a directory, so that names created, renamed or removed in it survive a crash. Does nothing on Windows, which
-/// has no such call.
+/// Syncs a directory, so that names created, renamed or removed in it survive a crash. Has no effect on Windows and on
+/// file systems that have no such call, such as some network file systems.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(directory)?.sync_all() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
 }
 
 /// Syncs the directory of a path, so that the path's name survives a crash.

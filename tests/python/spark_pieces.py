@@ -19,7 +19,8 @@ class Piece(NamedTuple):
 
 def pieces_of(task: ReadPartition) -> tuple[Piece, ...]:
     """Return the windows that a task reads, in order."""
-    pieces = json.loads(task.task)["pieces"] if task.task else ()
+    # the version of kbat comes first
+    pieces = json.loads(task.task.split(b"\n", 1)[1])["pieces"] if task.task else ()
     return tuple(Piece(piece["path"], piece["start"], piece["end"]) for piece in pieces)
 
 

@@ -13,7 +13,9 @@
 
 use std::fmt;
 
+use crate::io::Location;
 use crate::log::Uuid;
+use crate::store::TopicPartition;
 use crate::tiered::name::{SegmentName, parse_id, split_id};
 
 /// One of the three objects of a segment.
@@ -113,6 +115,16 @@ impl fmt::Display for Key {
         let Self { prefix, topic, topic_id, partition, segment, kind } = self;
         write!(f, "{prefix}{topic}-{topic_id}/{partition}/{segment}{}", kind.suffix())
     }
+}
+
+/// The partition of a directory `<topic>-<topic id>/<partition>`.
+pub(crate) fn aiven_partition(directory: &Location) -> Option<(TopicPartition, Uuid)> {
+    let number = directory.name();
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let partition = number.parse().ok().filter(|_| is_number)?;
+    let parent = directory.directory();
+    let (topic, id) = split_id(parent.name())?;
+    Some((TopicPartition { topic: topic.to_owned(), partition }, id))
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod segment;
 pub use chunk_index::{Chunk, ChunkIndex};
 pub use crypto::Encryption;
 pub use indexes::{IndexExtents, Indexes};
+pub(crate) use key::aiven_partition;
 pub use key::{Key, ObjectKind};
 pub use keys::EncryptionKeys;
 pub use manifest::{Manifest, SegmentMetadata};

@@ -23,13 +23,13 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, Status, StatusKind, Store, StoredFile};
 use crate::store::{LogFile, LogFileKind, parse_partition_directory};
-use crate::tiered::aiven::EncryptionKeys;
+use crate::tiered::aiven::{EncryptionKeys, aiven_partition};
 use crate::tiered::local;
 use file::no_file;
 use known::Known;
 pub use known::RemoteOptions;
 use partition::{Listed, ListedPartition};
-use search::{FoundSegments, Layout, aiven_partition, collect, collect_watermarked, layout_of, parse};
+use search::{FoundSegments, Layout, collect, collect_watermarked, layout_of, parse};
 
 impl Location {
     /// If this contains segments of tiered storage, returns a location that presents them as the partition directories

@@ -12,7 +12,7 @@ use crate::log::Uuid;
 use crate::store::names::{is_beside_partitions, is_hidden};
 use crate::store::{LogFile, PartitionDirectory, TopicPartition, parse_partition_directory};
 use crate::tiered::SegmentName;
-use crate::tiered::aiven::ObjectKind;
+use crate::tiered::aiven::{ObjectKind, aiven_partition};
 use crate::tiered::local::{self, FileKind};
 use crate::tiered::name::split_id;
 use crate::tiered::pinterest::{METADATA, WATERMARK};
@@ -140,16 +140,6 @@ fn has_watermark(entries: &[Location], depth: usize) -> bool {
     let directories = entries.iter().filter(|entry| parse_partition_directory(entry.name()).is_some());
     let has_one = |directory: &Location| has_watermark(&directory.entries().unwrap_or_default(), deeper);
     entries.iter().any(|entry| entry.name() == WATERMARK) || directories.take(BROKER_SEARCHES).any(has_one)
-}
-
-/// The partition of a directory `<topic>-<topic id>/<partition>`.
-pub(super) fn aiven_partition(directory: &Location) -> Option<(TopicPartition, Uuid)> {
-    let number = directory.name();
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let partition = number.parse().ok().filter(|_| is_number)?;
-    let parent = directory.directory();
-    let (topic, id) = split_id(parent.name())?;
-    Some((TopicPartition { topic: topic.to_owned(), partition }, id))
 }
 
 /// The segment and kind of a file of tiered storage.
