@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import kbat
@@ -385,3 +386,13 @@ def test_edits_of_damaged_bytes_raise() -> None:
         with pytest.raises(kbat.KbatError):
             kbat.set_base_offset(data, 5)
         assert data == before
+
+
+def test_array_of_python_objects_is_no_value() -> None:
+    builder = kbat.BatchBuilder()
+    objects: Any = np.array([b"a"], dtype=object)
+    numbers: Any = np.array([97], dtype=np.uint8)
+    with pytest.raises(TypeError):
+        builder.append(None, objects, timestamp=0)
+    builder.append(None, numbers, timestamp=0)
+    assert [record.value for record in next(kbat.read_batches(builder.finish()))] == [b"a"]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -336,6 +334,7 @@ def test_rows_that_can_not_be_written_are_named(data: pa.Table, match: str) -> N
     [
         ({"batch_bytes": 0}, "must be 1 or more"),
         ({"batch_rows": 0}, "must be 1 or more"),
+        ({"base_offset": -1}, "the base offset -1 is negative"),
         ({"level": 3}, "has no levels"),
         ({"magic": 3}, "magic 3"),
         ({"magic": -1}, "use 0, 1 or 2"),
@@ -487,32 +486,3 @@ def test_fractions_of_a_millisecond_round_down_wherever_a_record_is_written(tmp_
 def test_a_series_is_refused_with_what_to_pass() -> None:
     with pytest.raises(ValueError, match=r"the Arrow data of Series \(.*\): pass a table"):
         kbat.encode(pl.Series([b"a"]), timestamp=0)
-
-
-def test_dictionaries_of_large_arrow_batches_are_not_read_again_for_each_record_batch() -> None:
-    # two million reads of keys are quick, and one for each of 1,250 record batches and row would be 250 million
-    rows = 200_000
-    keys = pa.array([row % 7 for row in range(rows)], pa.int32())
-    dictionary = pa.DictionaryArray.from_arrays(keys, pa.array([b"v" * 50] * 7))
-    times = []
-    for values in (dictionary.dictionary_decode(), dictionary):
-        start = time.process_time()
-        encoded = kbat.encode(pa.table({"value": values}), timestamp=0, batch_bytes=16 << 10)
-        times.append(time.process_time() - start)
-    assert kbat.scan(encoded).count() == rows
-    assert times[1] < 3 * times[0] + 0.1, times
-
-
-def test_negative_base_offset_is_refused() -> None:
-    with pytest.raises(ValueError, match="the base offset -1 is negative"):
-        kbat.encode(pa.table({"value": [b"v"]}), timestamp=0, base_offset=-1)
-
-
-def test_array_of_python_objects_is_no_value() -> None:
-    builder = kbat.BatchBuilder()
-    objects: Any = np.array([b"a"], dtype=object)
-    numbers: Any = np.array([97], dtype=np.uint8)
-    with pytest.raises(TypeError):
-        builder.append(None, objects, timestamp=0)
-    builder.append(None, numbers, timestamp=0)
-    assert [record.value for record in next(kbat.read_batches(builder.finish()))] == [b"a"]
