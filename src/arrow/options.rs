@@ -165,6 +165,7 @@ impl ScanOptions {
             start_timestamp: self.start_timestamp,
             end_timestamp: self.end_timestamp,
             include_control: self.include_control,
+            is_segment: true,
         }
     }
 }
@@ -177,6 +178,9 @@ pub(crate) struct RecordBounds {
     pub(crate) start_timestamp: Option<i64>,
     pub(crate) end_timestamp: Option<i64>,
     include_control: bool,
+    /// Whether the batches are those of a segment, in which a compressed v0 or v1 set has the offset of its last record.
+    /// Clients wrote sets with other offsets.
+    pub(crate) is_segment: bool,
 }
 
 impl RecordBounds {
@@ -194,7 +198,9 @@ impl RecordBounds {
     /// Whether a batch has no record within the bounds, by its header.
     pub(crate) fn pass_over(&self, header: &BatchHeader) -> bool {
         (header.is_control() && !self.include_control)
-            || self.start_offset.is_some_and(|start| header.last_offset() < start)
+            || self
+                .start_offset
+                .is_some_and(|start| header.last_offset() < start && (self.is_segment || !header.is_legacy_wrapper()))
             || self.end_before(header)
             || (header.magic() == 0 && self.has_times())
             || self

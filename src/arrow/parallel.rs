@@ -28,7 +28,7 @@ use crate::arrow::stats::ScanStats;
 use crate::arrow::transactions::Transactions;
 use crate::arrow::workers;
 use crate::error::{Error, Result};
-use crate::io::OpenedFile;
+use crate::io::{OpenedFile, PositionedFile};
 
 /// How long the caller waits for an Arrow batch between two calls of its callback.
 const CALLBACK_INTERVAL: Duration = Duration::from_millis(50);
@@ -105,6 +105,8 @@ struct RemainingWork {
     sources: std::vec::IntoIter<ScanSource>,
     /// Units that no thread has taken.
     units: VecDeque<ScanSource>,
+    /// The file of those units: a file that replaces it during the scan has other batches at their positions.
+    file: Option<PositionedFile>,
     /// The source in a store whose units come before those.
     splitter: Option<Splitter>,
     next_files: NextFiles,
@@ -139,7 +141,10 @@ impl RemainingWork {
                 self.splitter = None;
             }
             if let Some(unit) = self.units.pop_front() {
-                return Some(Unit::new(unit, None));
+                let Some(file) = &self.file else { return Some(Unit::new(unit, None)) };
+                let end = if unit.window.1 == u64::MAX { unit.window.0 } else { unit.window.1 };
+                let error = file.check_not_truncated(end).err();
+                return Some(Unit { source: unit, opened: file.reopened().map(OpenedFile::from), error });
             }
             let mut source = self.sources.next()?;
             let file = self.next_files.take();
@@ -158,6 +163,8 @@ impl RemainingWork {
                 return Some(Unit::new(source, None));
             }
             if source.is_local() {
+                let is_split = source.byte_len() > part_bytes;
+                self.file = source.path().filter(|_| is_split).and_then(|path| path.open().ok());
                 self.units.extend(source.parts(part_bytes, &options.limits));
                 continue;
             }
@@ -383,6 +390,7 @@ impl ParallelScan {
             plan: Mutex::new(RemainingWork {
                 sources: sources.into_iter(),
                 units: VecDeque::new(),
+                file: None,
                 splitter: None,
                 next_files: NextFiles::default(),
                 transactions: Transactions::default(),

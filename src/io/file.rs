@@ -48,6 +48,19 @@ struct Local {
     direct: Option<page_cache::Direct>,
 }
 
+/// Opens an open file once more. Unlike a clone, it has a read-ahead of its own.
+#[cfg(all(feature = "arrow", target_os = "linux"))]
+fn reopen(file: &File) -> std::io::Result<File> {
+    use std::os::fd::AsRawFd;
+
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(all(feature = "arrow", not(target_os = "linux")))]
+fn reopen(file: &File) -> std::io::Result<File> {
+    file.try_clone()
+}
+
 impl PositionedFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let open = || {
@@ -65,6 +78,16 @@ impl PositionedFile {
         };
         let local = Local { file, leaves_page_cache: false, direct: None };
         Ok(Self { content: Content::Local(local), path: path.to_path_buf() })
+    }
+
+    /// Opens a file of the file system once more: the same one, even if another has its name now. `None` if that fails,
+    /// and for a file in a store.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn reopened(&self) -> Option<Self> {
+        let Content::Local(local) = &self.content else { return None };
+        let file = reopen(&local.file).or_else(|_| local.file.try_clone()).ok()?;
+        let local = Local { file, leaves_page_cache: false, direct: None };
+        Some(Self { content: Content::Local(local), path: self.path.clone() })
     }
 
     /// An open file of another store.

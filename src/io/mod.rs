@@ -20,7 +20,7 @@ pub(crate) use file::OpenedFile;
 pub(crate) use file::PositionedFile;
 pub use location::Location;
 pub use progress::Progress;
-pub(crate) use read_at::{ChunkCache, DAMAGED_BYTE, ReadAt, StoredFile, is_zero_to_the_end};
+pub(crate) use read_at::{ChunkCache, DAMAGED_BYTE, ReadAt, StoredFile, first_not_zero, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};
 pub(crate) use store::{Status, StatusKind, Store};
 pub(crate) use target::{Target, refuse_inside, refuse_inside_store, refuse_sources};

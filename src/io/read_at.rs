@@ -93,7 +93,10 @@ pub(crate) fn is_zero_to_the_end(source: &dyn ReadAt, position: u64, end: u64) -
 }
 
 /// Returns the start of the part that was read and contains the first nonzero byte, not the position of that byte.
-fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Option<u64>> {
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Option<u64>> {
     let mut chunk = Vec::new();
     while position < end {
         position = source.next_data(position)?;

@@ -250,8 +250,9 @@ impl Committed {
     /// # Errors
     /// If corruption may change what it sees, and that is an error; I/O errors.
     pub(crate) fn of_segments(segments: &[Segment], wanted: &Wanted) -> Result<Self> {
-        let aborted = find_aborted(segments, wanted, false)?;
-        Ok(Self::new(&aborted, stable_end(segments, wanted)?.offset))
+        // the end first: the marker of a transaction before it, which may be written meanwhile, is then among the aborted
+        let stable_end = stable_end(segments, wanted)?.offset;
+        Ok(Self::new(&find_aborted(segments, wanted, false)?, stable_end))
     }
 
     /// For a reader of a file outside a partition or of a buffer, based on the markers in it.

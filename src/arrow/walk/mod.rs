@@ -232,6 +232,7 @@ impl SourceWalk {
         opened: Option<OpenedFile>,
     ) -> Result<Option<CurrentSource>> {
         let mut bounds = options.bounds();
+        bounds.is_segment = source.base_offset.is_some();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
             return Ok(None);
         }

@@ -90,7 +90,7 @@ mod sets;
 use crate::error::Result;
 use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
-use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
+use crate::io::{ChunkCache, ReadAt, first_not_zero};
 use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc::Digest;
@@ -466,11 +466,9 @@ impl BatchSearch<'_> {
         if self.budget.not_zero.is_some_and(|known| position <= known) {
             return Ok(false);
         }
-        if !is_zero_to_the_end(self.source, position, self.end)? {
-            self.budget.not_zero = self.budget.not_zero.max(Some(position));
-            return Ok(false);
-        }
-        Ok(position < self.end)
+        let found = first_not_zero(self.source, position, self.end)?;
+        self.budget.not_zero = self.budget.not_zero.max(found);
+        Ok(found.is_none() && position < self.end)
     }
 
     fn is_crc_right(&mut self, header: &BatchHeader) -> Result<bool> {
