@@ -100,6 +100,7 @@ impl RewriteOutput {
         if !segment.has_room(batch) {
             let modified = segment.modified;
             let first_offset = batch.first_offset(&mut self.scratch, &self.limits)?;
+            self.add_aborted(first_offset.saturating_sub(1)); // their markers were dropped
             self.roll(first_offset, modified)?;
         }
         self.written.add_batch(0, batch.size());

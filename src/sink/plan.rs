@@ -125,11 +125,12 @@ impl CommitPlan {
     /// Refuses to complete a write of a dead driver if others have appended to a partition that it extends.
     fn check_ends(&self, path: &Path, job: &Path) -> Result<()> {
         for (name, planned) in &self.ends {
+            let directory = path.join(name);
             // this file moves first
-            if !job.join(MADE).join(name).join(LEADER_EPOCHS).exists() {
+            let is_untouched = job.join(MADE).join(name).join(LEADER_EPOCHS).exists();
+            if !is_untouched || !directory.exists() {
                 continue;
             }
-            let directory = path.join(name);
             let end = PartitionLog::open(Location::local(&directory))?.end_offset()?;
             if end != *planned {
                 let message = format!(
