@@ -250,7 +250,7 @@ impl Committed {
     /// # Errors
     /// If corruption may change what it sees, and that is an error; I/O errors.
     pub(crate) fn of_segments(segments: &[Segment], wanted: &Wanted) -> Result<Self> {
-        // the end first: the marker of a transaction before it, which may be written meanwhile, is then among the aborted
+        // the end first: the marker of a transaction before it, written in the meantime, is then among the aborted
         let stable_end = stable_end(segments, wanted)?.offset;
         Ok(Self::new(&find_aborted(segments, wanted, false)?, stable_end))
     }
