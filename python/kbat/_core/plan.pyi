@@ -16,6 +16,7 @@ __all__ = [
     "check",
     "columns",
     "error_column",
+    "local_path",
     "nothing",
     "options",
     "plan",
@@ -182,6 +183,16 @@ def columns(view: str) -> tuple[list[_Described], int]:
 
 def error_column() -> _Described:
     """Return the column that describes corruption, like those of :func:`columns`."""
+
+def local_path(path: str) -> str:
+    """Return the absolute path of a path or ``file:`` URL.
+
+    Args:
+        path: The path.
+
+    Raises:
+        ValueError: A URL of another scheme.
+    """
 
 def nothing(options: ReadOptions, columns: Sequence[str]) -> bytes:
     """Return a task that reads nothing, to check what the others would do.

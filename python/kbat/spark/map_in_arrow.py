@@ -120,10 +120,7 @@ def _read_in_jvm(
 def options_of(
     source: _Path | Sequence[_Path], options: Mapping[str, object], spark: SparkSession | None = None
 ) -> dict[str, str]:
-    """Return the options of a read as text, with absolute paths: the JVM's working directory may be another one.
-
-    They include the defaults of a session with the jar, as in `format("kbat")`.
-    """
+    """Return the options of a read as text: with absolute paths, and with the defaults of a session with the jar."""
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
     given |= {name: _text(value) for name, value in options.items() if value is not None}

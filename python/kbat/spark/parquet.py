@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from kbat._core import plan as core
 from kbat.spark.jvm import runs_in_jvm
 from kbat.spark.map_in_arrow import PackedTasks, options_of, planned
-from kbat.spark.stores import local_path
 from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     engine = {"engine": "auto"} if in_jvm else {}
     rows, tasks, _ = planned(source, options | engine, splits=False, spark=spark)
     keys = ("topic",) * ("topic" in rows.fields) if partition_by is None else tuple(partition_by)
-    directory = Path(local_path(os.fspath(target)))
+    directory = Path(core.local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
         message = f'kbat: {directory} is not empty; name another directory, or add to it with mode="append"'
         raise FileExistsError(message)

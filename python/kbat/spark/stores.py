@@ -10,7 +10,6 @@ The core opens the stores. The values of options may be secrets: no repr or mess
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,20 +27,6 @@ _OF_S3A = {
 }
 # What Hadoop has for "the endpoint of the region".
 _CENTRAL_ENDPOINT = "s3.amazonaws.com"
-
-
-def local_path(path: str) -> str:
-    """Return the absolute path of a path or `file:` URL."""
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme.lower() == "file":
-        path = "/" + rest.lstrip("/")
-    elif colon and rest.startswith("/") and scheme.isalnum():
-        message = (
-            f"kbat: {path} is not in a local file system; "
-            "every task opens files by a path that all machines have: mount or copy it"
-        )
-        raise ValueError(message)
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out
 
 
 def s3a_settings(spark: SparkSession) -> Pairs:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from kbat._core import sink as core
+from kbat._core.plan import local_path
 from kbat.spark.jvm import check_engine
-from kbat.spark.stores import local_path
 from kbat.spark.writer import columns_of, task_writer
 
 try:

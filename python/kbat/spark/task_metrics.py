@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from kbat.spark.stores import local_path
+from kbat._core.plan import local_path
 
 
 def metrics(path: str | os.PathLike[str]) -> dict[str, int]:

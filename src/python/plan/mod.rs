@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::parquet::{ParquetOptions, ParquetWriter};
 use crate::plan::{
     Condition, PlanColumn, PlanView, Read, ReadLimit, ReadTask, RowFilter, Stream, TaskReader, WantedColumn,
-    columns_of_schema, error_column as error, option_rows, view_columns,
+    columns_of_schema, error_column as error, option_rows, paths, view_columns,
 };
 use crate::python::arrow::batch::PyArrowBatch;
 use crate::python::arrow::scan::pass::PyScanStats;
@@ -34,7 +34,20 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, &module)?)?;
     module.add_function(wrap_pyfunction!(plan, &module)?)?;
     module.add_function(wrap_pyfunction!(nothing, &module)?)?;
+    module.add_function(wrap_pyfunction!(local_path, &module)?)?;
     module.add_function(wrap_pyfunction!(write_parquet, &module)?)
+}
+
+/// Return the absolute path of a path or ``file:`` URL.
+///
+/// Args:
+///     path: The path.
+///
+/// Raises:
+///     ValueError: A URL of another scheme.
+#[pyfunction]
+fn local_path(py: Python<'_>, path: &str) -> PyResult<String> {
+    paths::local_path(path).or_raise(py)
 }
 
 /// Return the name, default and description of every option.
