@@ -28,4 +28,6 @@ pub(crate) use segment::FoundBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 pub(crate) use window::BatchMemory;
+#[cfg(feature = "plan")]
+pub(crate) use writer::max_open_logs;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

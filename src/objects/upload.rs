@@ -47,7 +47,7 @@ pub(super) fn upload(store: &Arc<dyn ObjectStore>, key: &Key, from: &Path) -> Re
         }
         let completed = upload.complete().await.map(drop);
         if completed.is_err() {
-            let _ = upload.abort().await; // the parts would stay, which the bucket's owner pays for
+            let _ = upload.abort().await; // otherwise its parts stay, and the owner of the bucket pays for them
         }
         completed
     });

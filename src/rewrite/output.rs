@@ -115,6 +115,12 @@ impl RewriteOutput {
         self.aborted.push_back(*transaction);
     }
 
+    /// Adds the aborted transactions of a segment of the source, before its batches.
+    pub(super) fn append_aborted_of(&mut self, source: &RewriteSource, index: usize, survey: &Survey) {
+        let Some(segment) = source.segments.get(index) else { return };
+        self.aborted.extend(survey.aborted_within(segment.base_offset, source.next_base(index, survey.end_offset)));
+    }
+
     /// Adds the transactions whose markers are written, up to an offset, to the index of the current segment.
     fn add_aborted(&mut self, last_offset: i64) {
         while self.aborted.front().is_some_and(|transaction| transaction.last_offset <= last_offset) {
@@ -139,10 +145,7 @@ impl RewriteOutput {
     ) -> Result<()> {
         let Some(segment) = source.segments.get(index) else { return Ok(()) };
         self.begin_segment(segment.base_offset, segment.modified)?;
-        let end = source.next_base(index, survey.end_offset);
-        for transaction in survey.aborted_within(segment.base_offset, end) {
-            self.append_aborted(&transaction);
-        }
+        self.append_aborted_of(source, index, survey);
         source.each_batch(segment, progress, &mut |batch| self.append_batch(batch).map(|()| true))?;
         Ok(())
     }

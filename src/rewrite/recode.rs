@@ -142,10 +142,7 @@ pub fn rewrite(
         recoder.output.begin_segment(segment.base_offset, segment.modified)?;
         recoder.report.read.segments = recoder.report.read.segments.saturating_add(1);
         if !drops_transactions {
-            let end = source.next_base(index, survey.end_offset);
-            for transaction in survey.aborted_within(segment.base_offset, end) {
-                recoder.output.append_aborted(&transaction);
-            }
+            recoder.output.append_aborted_of(&source, index, &survey);
         }
         source.each_batch(segment, progress, &mut |batch| recoder.pass(batch).map(|()| true))?;
         recoder.end_group()?;

@@ -4,15 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
-use crate::log::LogWriter;
+use crate::log::{LogWriter, max_open_logs};
 
 /// Most logs that a task keeps open; others are opened again.
 const MAX_OPEN_LOGS: usize = 512;
-/// Files of an open log.
-const FILES_OF_A_LOG: u64 = 4;
-/// The limit of open files if the system does not report it.
-#[cfg(not(target_os = "linux"))]
-const OPEN_FILES: u64 = 256;
 
 /// Open logs of all tasks in this process.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -33,7 +28,7 @@ pub(super) struct OpenLogs {
 
 impl OpenLogs {
     pub(super) fn new() -> Self {
-        let max = max_of_process();
+        let max = max_open_logs();
         Self::with_max(max.min(MAX_OPEN_LOGS), max)
     }
 
@@ -108,21 +103,4 @@ impl Drop for OpenLogs {
     fn drop(&mut self) {
         OPEN.fetch_sub(self.logs.len(), Ordering::Relaxed);
     }
-}
-
-/// Most logs that may be open in this process: they use at most half of its open files.
-fn max_of_process() -> usize {
-    let logs =
-        max_open_files().map_or(u64::MAX, |files| files.checked_div(FILES_OF_A_LOG.saturating_mul(2)).unwrap_or(0));
-    usize::try_from(logs).unwrap_or(usize::MAX).max(1)
-}
-
-#[cfg(target_os = "linux")]
-fn max_open_files() -> Option<u64> {
-    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
-}
-
-#[cfg(not(target_os = "linux"))]
-fn max_open_files() -> Option<u64> {
-    Some(OPEN_FILES)
 }

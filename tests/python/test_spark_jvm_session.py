@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    SetDefault = Callable[[str, str], None]
+
 
 @pytest.fixture
-def defaults(jvm: SparkSession) -> Iterator[Callable[[str, str], None]]:
+def defaults(jvm: SparkSession) -> Iterator[SetDefault]:
     names: list[str] = []
 
     def set_default(name: str, text: str) -> None:
@@ -66,10 +68,7 @@ def test_relative_path_is_that_of_python(jvm: SparkSession, tmp_path: Path, monk
 
 @pytest.mark.parametrize("engine", ["auto", "python"])
 def test_defaults_of_the_session_are_those_of_files(
-    jvm: SparkSession,
-    defaults: Callable[[str, str], None],
-    engine: str,
-    tmp_path: Path,
+    jvm: SparkSession, defaults: SetDefault, engine: str, tmp_path: Path
 ) -> None:
     GrowingLog(tmp_path / "a-0").append(5)
     defaults("columns", "value,offset,topic,key")
@@ -83,17 +82,14 @@ def test_defaults_of_the_session_are_those_of_files(
     assert frame.count() == 3
 
 
-def test_defaults_that_look_like_secrets_are_passed_on(jvm: SparkSession, defaults: Callable[[str, str], None]) -> None:
+def test_defaults_that_look_like_secrets_are_passed_on(jvm: SparkSession, defaults: SetDefault) -> None:
     defaults("storage.secret_access_key", "abc")
     assert of_session.session_defaults(jvm) == {"storage.secret_access_key": "abc"}
 
 
 @pytest.mark.parametrize("engine", ["auto", "python"])
 def test_defaults_of_reads_do_not_stop_a_write(
-    jvm: SparkSession,
-    defaults: Callable[[str, str], None],
-    engine: str,
-    tmp_path: Path,
+    jvm: SparkSession, defaults: SetDefault, engine: str, tmp_path: Path
 ) -> None:
     defaults("onCorrupt", "skip")
     defaults("engine", engine)

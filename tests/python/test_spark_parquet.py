@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 import kbat.spark
 from growing_log import GrowingLog
 from kbat.spark import parquet
-from kbat.spark.map_in_arrow import planned
+from kbat.spark.map_in_arrow import options_of, planned
 from kbat.spark.parquet import PartWriter
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def test_a_rename_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path)
 
 def test_a_task_of_a_job_that_ended_leaves_nothing(tmp_path: Path) -> None:
     GrowingLog(tmp_path / "logs" / "a-0").append(5)
-    rows, tasks, _ = planned(tmp_path / "logs", {})
+    rows, tasks, _ = planned(options_of(tmp_path / "logs", {}))
     job = tmp_path / ".kbat-0"
     job.mkdir()
     with pytest.raises(RuntimeError, match=r"the job of .*\.kbat-0 has ended"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from data import DATA
-from kbat.spark.map_in_arrow import planned
+from kbat.spark.map_in_arrow import options_of, planned
 from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LOG_DIR = os.fspath(DATA / "log-dir")
 
 
 def test_what_a_worker_has_loaded_is_frozen_by_the_first_read_in_it(spark: SparkSession) -> None:
-    reader, (task, *_), _ = planned(LOG_DIR, {"columns": "offset"})
+    reader, (task, *_), _ = planned(options_of(LOG_DIR, {"columns": "offset"}))
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.unfreeze()  # by another test in the same worker

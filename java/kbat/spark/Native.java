@@ -56,7 +56,7 @@ final class Native {
     /** Returns the bytes that a read with these filters reads at most, the number of segments, and rows or -1. */
     static native long[] statistics(String[] options, String[] session, String[][] filters) throws IOException;
 
-    /** Returns the warnings of this thread's calls since the last call, as {@link Warnings} logs them. */
+    /** Returns the warnings of this thread's calls since the last call, which {@link Warnings} logs. */
     static native String[] takeWarnings();
 
     /** Opens a task that {@code plan} or {@code planMicroBatch} returned. */

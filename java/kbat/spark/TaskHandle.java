@@ -59,11 +59,8 @@ final class TaskHandle {
         synchronized (this) {
             isClosed = true;
         }
-        if (awaitReader()) {
+        if (awaitReader() || isFreed()) {
             free();
-            return true;
-        }
-        if (isFreed()) {
             return true;
         }
         adopt(); // not in a block synchronized on this: who opens a task takes the lock of the list first

@@ -13,6 +13,7 @@ __all__ = [
     "OutputTarget",
     "StoredFile",
     "discover",
+    "file_path",
     "refuse_foreign",
     "refuse_inside",
     "store_scheme",
@@ -101,6 +102,13 @@ def discover(
     Returns:
         The segments; warnings about locations and partitions without segments; what users should know about segments in
         remote storage, such as those that are omitted.
+    """
+
+def file_path(url: str) -> str:
+    """Return the path in the file system that a ``file:`` URL names.
+
+    Args:
+        url: The URL.
     """
 
 def refuse_foreign(

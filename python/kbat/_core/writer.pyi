@@ -9,7 +9,7 @@ from typing_extensions import Buffer
 
 from kbat._core import Limits, _Compression, _Headers, _Time, _TimestampType
 
-__all__ = ["LogWriter", "RecordWriter"]
+__all__ = ["LogWriter", "RecordWriter", "max_open_logs"]
 
 @final
 class LogWriter:
@@ -315,3 +315,6 @@ class RecordWriter:
         Raises:
             OSError: Writing failed.
         """
+
+def max_open_logs() -> int:
+    """Return how many logs this process can keep open: they use at most half of the files that it may open."""

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 import kbat
-from kbat._core.locations import discover
+from kbat._core.locations import discover, file_path
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 # Longer values of options are replaced in messages; shorter ones would be found in other words.
@@ -57,8 +56,7 @@ class Location:
             return cls(str(Path(text)))
         scheme, rest = url[1], url[2]
         if scheme == "file":
-            path = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
-            return cls(str(Path("/", unquote(path).lstrip("/"))))
+            return cls(str(Path(file_path(text))))
         host = rest.split("/", 1)[0]
         if ":" in host.rpartition("@")[0]:
             message = "the URL contains a password: set it in the environment or with --storage-option instead"

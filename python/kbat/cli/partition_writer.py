@@ -6,15 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kbat
-from kbat._core.writer import RecordWriter
+from kbat._core.writer import RecordWriter, max_open_logs
 from kbat.cli import output
 from kbat.cli.json_records import BatchRow, Row
 from kbat.cli.location import Location
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]  # checked before each use
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +17,6 @@ if TYPE_CHECKING:
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # Partitions whose files are open at the same time: opening one again reads its last segment.
 _MAX_OPEN = 1000
-# Open files of a partition.
-_FILES_OF_A_PARTITION = 4
 
 Place = tuple[str | None, int | None]
 
@@ -176,11 +169,8 @@ class PartitionWriters:
 
 
 def max_open() -> int:
-    """Return how many partitions may be open: they use at most half of the files that this process may open."""
-    if resource is None:
-        return 100
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MAX_OPEN if files < 0 else max(1, min(_MAX_OPEN, files // (2 * _FILES_OF_A_PARTITION)))
+    """Return how many partitions may be open."""
+    return min(_MAX_OPEN, max_open_logs())
 
 
 def _text(place: Place) -> str:

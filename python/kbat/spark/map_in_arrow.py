@@ -68,29 +68,27 @@ def read(
     """
     if has_jar(spark) and str(options.get("engine", "auto")).lower() != "python":
         return _read_in_jvm(spark, source, options, schema)
-    rows, tasks, wanted = planned(source, options, schema, spark=spark)
+    rows, tasks, wanted = planned(options_of(source, options, spark), schema, spark=spark)
     if not tasks:
         return spark.createDataFrame([], wanted)
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_reading(rows, tasks), wanted)
 
 
 def planned(
-    source: _Path | Sequence[_Path],
-    options: Mapping[str, object],
+    given: dict[str, str],
     schema: StructType | str | None = None,
     *,
     splits: bool = True,
     spark: SparkSession | None = None,
 ) -> tuple[RowReader, list[ReadPartition], StructType]:
-    """Return the reader, the tasks with at least one piece, and the schema; `splits` as for `plan`.
+    """Return the reader, the tasks with at least one piece, and the schema, for options of `options_of`.
 
-    With `spark`, the settings of the session apply to S3.
+    `splits` is as for `plan`. With `spark`, the settings of the session apply to S3.
 
     Raises the errors of `read`.
     """
     from kbat.spark.plan import plan  # noqa: PLC0415 -- needs Spark 4
 
-    given = options_of(source, options, spark)
     check_engine(given)
     parsed = parse_options(given)
     if spark is not None and not parsed.has_storage and any(store_scheme(path) == "s3" for path in parsed.all_paths):

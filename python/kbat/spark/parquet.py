@@ -120,7 +120,8 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     _check(partition_by or (), mode)
     in_jvm = runs_in_jvm(spark, options.get("engine"))
     engine = {"engine": "auto"} if in_jvm else {}
-    rows, tasks, _ = planned(source, options | engine, splits=False, spark=spark)
+    given = options_of(source, options, spark)
+    rows, tasks, _ = planned(given | engine, splits=False, spark=spark)
     keys = ("topic",) * ("topic" in rows.fields) if partition_by is None else tuple(partition_by)
     directory = Path(core.local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
@@ -132,7 +133,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         if not tasks:
             return WrittenFiles(())
         if in_jvm:
-            frame = _files_in_jvm(spark, options_of(source, options, spark), writer)
+            frame = _files_in_jvm(spark, given, writer)
         else:
             frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
         found = [(row.directory, WrittenFile(row.name, row.row_count, row.size)) for row in frame.collect()]

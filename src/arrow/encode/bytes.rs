@@ -34,32 +34,33 @@ pub(crate) struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    /// Returns `None` if the dictionary has no values, so that all rows are null.
+    /// Returns `None` for another array.
     fn of(array: &'a dyn Array, column: &str) -> Result<Option<Self>> {
         let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
         let Some(keys) = Keys::of(dictionary.keys()) else { return Ok(None) };
-        let value_count = dictionary.values().len();
-        if value_count == 0 && dictionary.keys().null_count() == dictionary.keys().len() {
-            return Ok(None);
-        }
-        Ok(Some(Self { keys, values: BytesColumn::of(dictionary.values().as_ref(), column)?, value_count }))
+        let values = BytesColumn::of(dictionary.values().as_ref(), column)?;
+        Ok(Some(Self { keys, values, value_count: dictionary.values().len() }))
     }
 
     /// Checks the indexes of all rows.
     fn check(&self, column: &str) -> Result<()> {
-        let count = self.value_count;
-        let is_outside = |key: &i128| usize::try_from(*key).map_or(true, |key| key >= count);
-        match (0..self.keys.len()).filter_map(|row| self.keys.get(row)).find(is_outside) {
+        let mut keys = (0..self.keys.len()).filter_map(|row| self.keys.get(row));
+        match keys.find(|key| self.index_of(*key).is_none()) {
             None => Ok(()),
             Some(wrong) => Err(Error::argument(format!(
-                "column {column} has dictionary index {wrong}, outside its dictionary of length {count}"
+                "column {column} has dictionary index {wrong}, outside its dictionary of length {}",
+                self.value_count
             ))),
         }
     }
 
+    /// The index of a key's value; `None` outside the dictionary.
+    fn index_of(&self, key: i128) -> Option<usize> {
+        usize::try_from(key).ok().filter(|index| *index < self.value_count)
+    }
+
     fn get(&self, row: usize) -> Option<&'a [u8]> {
-        let key = usize::try_from(self.keys.get(row)?).ok().filter(|key| *key < self.value_count)?;
-        self.values.get(key)
+        self.values.get(self.index_of(self.keys.get(row)?)?)
     }
 }
 

@@ -83,6 +83,7 @@ impl RowPacker {
         let Some((batch, start)) = self.current.take() else { return Ok(None) };
         let rows = RecordColumns::new(&batch, &self.layout, &self.options)?;
         if start == 0 {
+            // once for all record batches
             rows.check()?;
         }
         let mut headers = Vec::new();

@@ -15,6 +15,8 @@
 
 mod active;
 mod open;
+#[cfg(feature = "plan")]
+mod open_files;
 mod options;
 mod placed;
 mod state;
@@ -25,6 +27,8 @@ pub use options::{LogWriterOptions, SyncPolicy};
 pub use placed::{PlacedRecord, RecordWriter};
 
 use self::active::ActiveSegment;
+#[cfg(feature = "plan")]
+pub(crate) use self::open_files::max_open_logs;
 use self::state::PartitionState;
 use crate::compression::Scratch;
 use crate::error::{Error, Result};

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::io::Location;
+use crate::objects::StoreOptions;
 use crate::python::arguments::location::StoreArguments;
 use crate::python::locations::output_target::PyOutputTarget;
 use crate::python::locations::segments::{PySegmentFile, discover, find_segments, refuse_foreign};
@@ -26,6 +28,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOutputTarget>()?;
     module.add_class::<PyStoredFile>()?;
     module.add_function(wrap_pyfunction!(discover, &module)?)?;
+    module.add_function(wrap_pyfunction!(file_path, &module)?)?;
     module.add_function(wrap_pyfunction!(refuse_foreign, &module)?)?;
     module.add_function(wrap_pyfunction!(refuse_inside, &module)?)?;
     module.add_function(wrap_pyfunction!(store_scheme, &module)?)?;
@@ -43,6 +46,16 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn store_scheme(path: &str) -> Option<&'static str> {
     crate::objects::store_scheme(path)
+}
+
+/// Return the path in the file system that a ``file:`` URL names.
+///
+/// Args:
+///     url: The URL.
+#[pyfunction]
+fn file_path(py: Python<'_>, url: &str) -> PyResult<PathBuf> {
+    let location = Location::parse(url, &StoreOptions::default()).or_raise(py)?;
+    Ok(location.path().to_path_buf())
 }
 
 /// Refuse a target inside the directory that is read.

@@ -25,7 +25,14 @@ use crate::python::runtime::submodule::add_submodule;
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module = add_submodule(parent, "writer", "Write partitions.")?;
     module.add_class::<PyLogWriter>()?;
-    module.add_class::<PyRecordWriter>()
+    module.add_class::<PyRecordWriter>()?;
+    module.add_function(wrap_pyfunction!(max_open_logs, &module)?)
+}
+
+/// Return how many logs this process can keep open: they use at most half of the files that it may open.
+#[pyfunction]
+fn max_open_logs() -> usize {
+    crate::log::max_open_logs()
 }
 
 /// Writes records and batches into a partition directory.
