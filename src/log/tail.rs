@@ -86,7 +86,7 @@ impl SegmentTail {
     /// # Errors
     /// I/O errors.
     pub(crate) fn any_batch(source: &dyn ReadAt, position: u64) -> Result<Option<u64>> {
-        Resync::new(&Limits { batch_len: usize::MAX, ..Limits::default() }).any_batch(source, position)
+        Resync::new(&Limits::default()).any_batch(source, position, u64::MAX)
     }
 
     /// Fails unless a segment may end like this. The last segment of a log may end inside a batch or in zeros, because

@@ -95,14 +95,16 @@ impl Follower {
         least_offset: Option<i64>,
     ) -> Result<bool> {
         let end = header.end();
-        let may_follow = following.is_some_and(|following| self.may_accept(header, following));
-        Ok(match resync.find_batch(source, header.position(), least_offset)?.map(|next| next.cmp(&end)) {
-            Some(Ordering::Less) => true,
-            Some(Ordering::Greater) if !may_follow => true,
-            None if following.is_some() && !may_follow => true,
-            _ if self == Self::Any => false,
-            _ => SegmentTail::any_batch(source, header.position())?.is_some_and(|next| next < end),
-        })
+        // the bytes after a later batch need not be searched: that would take quadratic time if many batches are corrupt
+        if !following.is_some_and(|following| self.may_accept(header, following)) {
+            match resync.find_batch(source, header.position(), least_offset)?.map(|next| next.cmp(&end)) {
+                Some(Ordering::Less | Ordering::Greater) => return Ok(true),
+                None if following.is_some() => return Ok(true),
+                Some(Ordering::Equal) | None if self == Self::Any => return Ok(false),
+                Some(Ordering::Equal) | None => {}
+            }
+        }
+        Ok(resync.any_batch(source, header.position(), end)?.is_some())
     }
 }
 
@@ -243,11 +245,15 @@ fn corrupt<B>(position: u64, error: Error) -> Result<WalkEvent<B>> {
 #[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::{BatchWalk, Follower, Skipped, WalkEvent};
+    use crate::error::Result;
     use crate::format::builder::BatchBuilder;
+    use crate::io::ReadAt;
     use crate::limits::Limits;
     use crate::log::reader::SegmentReader;
+    use crate::log::resync::Resync;
     use crate::log::tail::SegmentTail;
     use crate::num::u64_of;
 
@@ -329,6 +335,48 @@ mod tests {
         let mut walk = BatchWalk::new(SegmentReader::from_bytes(Arc::new(bytes), &limits), &limits);
         let WalkEvent::Batch(header) = walk.next_header().unwrap() else { panic!("a batch was expected") };
         assert!(walk.check_length(&header, Some(0), Follower::Next).is_err());
+    }
+
+    /// A source that counts the bytes that are read from it.
+    #[derive(Debug)]
+    struct Counted {
+        bytes: Vec<u8>,
+        read: AtomicU64,
+    }
+
+    impl ReadAt for Counted {
+        fn byte_len(&self) -> Result<u64> {
+            self.bytes.as_slice().byte_len()
+        }
+
+        fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+            let count = self.bytes.as_slice().read_bytes_at(out, position)?;
+            self.read.fetch_add(u64_of(count), Ordering::Relaxed);
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn many_wrong_checksums_between_missing_offsets_take_linear_time() {
+        let mut bytes = Vec::new();
+        for offset in 0..1_000 {
+            let (mut batch, _) = log(offset * 2..offset * 2 + 1);
+            let end = batch.len() - 3;
+            batch[end] ^= 1;
+            bytes.extend(batch);
+        }
+        let (limits, len) = (Limits::default(), u64_of(bytes.len()));
+        let mut reader = SegmentReader::from_bytes(Arc::new(bytes.clone()), &limits);
+        let headers: Vec<_> = std::iter::from_fn(|| reader.next_header()).collect::<Result<_>>().unwrap();
+        let (source, mut resync) = (Counted { bytes, read: AtomicU64::new(0) }, Resync::new(&limits));
+        for pair in headers.windows(2) {
+            let (header, following) = (&pair[0], Some(&pair[1]));
+            let own = header.base_offset();
+            assert!(!Follower::Next.is_length_corrupt(&mut resync, &source, header, following, own).unwrap());
+        }
+        assert_eq!(headers.len(), 1_000);
+        let read = source.read.load(Ordering::Relaxed);
+        assert!(read < 50 * len, "{read} bytes were read of a log of {len}");
     }
 
     #[test]

@@ -2,17 +2,13 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD};
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, LOG_OVERHEAD};
 use crate::io::ReadAt;
 use crate::log::reader::SegmentReader;
+use crate::log::resync::is_crc_right;
 use crate::log::tail::SegmentTail;
-use crate::num::{u64_of, usize_from_u64, usize_of};
+use crate::num::{u64_of, usize_of};
 use crate::repair::output::BatchRefusal;
-use crate::slices::Slices;
-use crate::wire::crc::Digest;
-
-/// Number of bytes per read.
-const CHUNK_LEN: usize = 1 << 18;
 
 /// Where and why a segment ends before its file does.
 #[derive(Debug)]
@@ -102,26 +98,12 @@ impl Corruption {
     }
 }
 
-/// Whether the batch at a position has the checksum in its header. Reads the batch in chunks.
+/// Whether the batch at a position has the checksum in its header.
 fn has_right_crc(source: &dyn ReadAt, position: u64) -> Result<bool> {
     let mut head = [0; BATCH_HEADER_LEN];
     source.read_bytes_at(&mut head, position)?;
     let [.., l0, l1, l2, l3] = *head.first_chunk::<LOG_OVERHEAD>().unwrap_or(&[0; LOG_OVERHEAD]);
     let size = usize_of(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(LOG_OVERHEAD);
     let header = BatchHeader::parse(&head, position, size)?;
-    let start = if header.magic() < 2 { LEGACY_CRC_START } else { CRC_START };
-    let mut digest = Digest::of_magic(header.magic());
-    let mut at = position.saturating_add(u64_of(start));
-    let end = position.saturating_add(u64_of(size));
-    let mut chunk = vec![0; CHUNK_LEN];
-    while at < end {
-        let wanted = usize_from_u64(end.saturating_sub(at)).min(CHUNK_LEN);
-        let count = source.read_bytes_at(chunk.part_mut(..wanted), at)?;
-        if count == 0 {
-            return Ok(false);
-        }
-        digest.update(chunk.part(..count));
-        at = at.saturating_add(u64_of(count));
-    }
-    Ok(digest.value() == header.crc())
+    is_crc_right(source, &header)
 }

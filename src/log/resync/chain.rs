@@ -5,7 +5,7 @@ use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::log::resync::candidate::{HEAD_LEN, candidate, may_be_cut_message};
 use crate::log::resync::payload::{is_counted, len_between};
-use crate::log::resync::{BatchSearch, HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN};
+use crate::log::resync::{BatchSearch, HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN, is_crc_right};
 use crate::num::u64_of;
 use crate::slices::Slices;
 
@@ -47,7 +47,7 @@ pub(super) struct HeldCandidate {
 impl BatchSearch<'_> {
     /// Follows the chain of a candidate.
     pub(super) fn follow(&mut self, first: &BatchHeader) -> Result<CandidateChain> {
-        let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
+        let furthest = self.damaged.saturating_add(u64_of(self.batch_len));
         let mut position = first.end();
         // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
         // lower bound too
@@ -94,7 +94,7 @@ impl BatchSearch<'_> {
         if let Some((header, offset)) = last
             && end.is_broken()
             && self.budget.has_budget(u64_of(header.size))
-            && !self.is_crc_right(&header)?
+            && !is_crc_right(self.source, &header)?
         {
             sure = (header.position, offset);
         }

@@ -1,7 +1,7 @@
 //! Checksums over ranges of a [`ReadAt`].
 
 use crate::error::Result;
-use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION, MAGIC_POSITION};
+use crate::format::header::{BatchHeader, CRC_POSITION, LEGACY_CRC_POSITION, MAGIC_POSITION};
 use crate::io::ReadAt;
 use crate::log::resync::candidate::{HEAD_LEN, crc_start};
 use crate::log::resync::payload::len_between;
@@ -49,7 +49,7 @@ impl Proof {
 }
 
 /// Adds the bytes from `position` up to `end` to a checksum.
-pub(super) fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64, end: u64) -> Result<()> {
+fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64, end: u64) -> Result<()> {
     let mut chunk = vec![0; len_between(position, end).min(SEARCH_LEN)];
     while position < end {
         let wanted = usize_from_u64(end.saturating_sub(position)).min(chunk.len());
@@ -61,4 +61,12 @@ pub(super) fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64
         position = position.saturating_add(u64_of(count));
     }
     Ok(())
+}
+
+/// Whether a batch has the checksum in its header. Reads the batch in chunks.
+pub(crate) fn is_crc_right(source: &dyn ReadAt, header: &BatchHeader) -> Result<bool> {
+    let mut digest = Digest::of_magic(header.magic());
+    let start = header.position().saturating_add(u64_of(crc_start(header.magic())));
+    update(&mut digest, source, start, header.end())?;
+    Ok(digest.value() == header.crc)
 }

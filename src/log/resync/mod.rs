@@ -93,11 +93,11 @@ use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ChunkCache, ReadAt, first_not_zero};
 use crate::limits::Limits;
 use crate::num::u64_of;
-use crate::wire::crc::Digest;
 
-use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, first_sane, offset_after_message};
+use candidate::{CandidateBounds, HEAD_LEN, candidate, first_sane, offset_after_message};
 use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
-use checksum::{Proof, update};
+use checksum::Proof;
+pub(crate) use checksum::is_crc_right;
 pub(crate) use floor::Floor;
 use payload::{DamagedRecords, is_counted, len_between};
 use sets::CompressedSets;
@@ -165,12 +165,15 @@ impl Resync {
         next_offset: Option<i64>,
     ) -> Result<BatchSearch<'s>> {
         let end = source.byte_len()?;
-        self.free = self.free.max(end.min(u64_of(self.batch_len)).saturating_mul(2));
+        let batch_len = self.batch_len;
+        self.free = self.free.max(end.min(u64_of(batch_len)).saturating_mul(2));
         Ok(BatchSearch {
             budget: self,
+            batch_len,
             source,
             damaged,
             end,
+            until: end,
             floor: next_offset.unwrap_or(0).max(0),
             is_floor_known: next_offset.is_some(),
             goal: None,
@@ -206,13 +209,16 @@ impl Resync {
         }
     }
 
-    /// Finds the first batch with a correct checksum after the one at `damaged`, whatever its offset. Skips a batch
-    /// only if R5 or R6 refuses it.
+    /// Finds the first batch with a correct checksum between `damaged` and `until`, except one that R5 or R6 refuses.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn any_batch(&mut self, source: &dyn ReadAt, damaged: u64) -> Result<Option<u64>> {
+    pub(crate) fn any_batch(&mut self, source: &dyn ReadAt, damaged: u64, until: u64) -> Result<Option<u64>> {
         let mut search = self.search(source, damaged, None)?;
+        search.batch_len = usize::MAX;
+        search.until = until.min(search.end);
+        let span = len_between(damaged, search.until).saturating_add(HEAD_LEN);
+        search.pieces = ChunkCache::new(span.min(SEARCH_LEN));
         search.is_cautious = true;
         match search.byte_by_byte()? {
             Next::Batch(position) => Ok(Some(position)),
@@ -233,9 +239,13 @@ impl Resync {
 /// One search.
 struct BatchSearch<'a> {
     budget: &'a mut Resync,
+    /// Largest size in bytes of a batch.
+    batch_len: usize,
     source: &'a dyn ReadAt,
     damaged: u64,
     end: u64,
+    /// Where the search byte by byte stops.
+    until: u64,
     /// The smallest offset that the next batch can have.
     floor: i64,
     /// Whether `floor` is known from the batch before.
@@ -265,7 +275,7 @@ impl BatchSearch<'_> {
     fn bounds(&self, floor: i64, cut: bool) -> CandidateBounds {
         // the offsets of a segment span less than 2³¹
         let span = if self.is_floor_known || floor > self.floor { i64::from(i32::MAX) } else { i64::MAX };
-        CandidateBounds { floor, span, batch_len: self.budget.batch_len, end: self.end, cut }
+        CandidateBounds { floor, span, batch_len: self.batch_len, end: self.end, cut }
     }
 
     /// R1: follows sizes from the damaged batch. Returns `None` if they lead nowhere.
@@ -294,7 +304,7 @@ impl BatchSearch<'_> {
             if self.payload.holds(self.source, &mut self.hops, (at, after))? {
                 return Ok(None);
             }
-            if is_cut || (self.budget.has_budget(u64_of(header.size)) && self.is_crc_right(&header)?) {
+            if is_cut || (self.budget.has_budget(u64_of(header.size)) && is_crc_right(self.source, &header)?) {
                 return Ok(Some(if is_cut { Next::End(at) } else { Next::Batch(at) }));
             }
             at = after;
@@ -361,7 +371,7 @@ impl BatchSearch<'_> {
         self.next_of_damaged = damaged.as_ref().map(BatchHeader::next_offset).or_else(|| offset_after_message(bytes));
         self.cut = damaged.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
         self.sets = CompressedSets::find(self.source, &mut self.hops, self.damaged..self.end, &bounds)?;
-        while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
+        while let Some(header) = self.next_candidate(&mut at, self.until, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => {
                     let chosen = choose(&held, Some(&header), self.next_of_damaged);
@@ -383,7 +393,7 @@ impl BatchSearch<'_> {
     /// Returns the next candidate at or after `at` and before `until`, and moves `at` to it.
     fn next_candidate(&mut self, at: &mut u64, until: u64, is_ahead: bool) -> Result<Option<BatchHeader>> {
         let bounds = self.bounds(self.floor, false);
-        let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
+        let furthest = self.damaged.saturating_add(u64_of(self.batch_len));
         loop {
             if *at >= until || is_ahead && (*at > furthest || !self.budget.has_budget(u64_of(SEARCH_LEN))) {
                 return Ok(None);
@@ -399,7 +409,7 @@ impl BatchSearch<'_> {
             }
             *at = at.saturating_add(u64_of(passed));
             match found {
-                Some(header) if self.budget.has_budget(u64_of(header.size)) && self.is_crc_right(&header)? => {
+                Some(header) if self.budget.has_budget(u64_of(header.size)) && is_crc_right(self.source, &header)? => {
                     return Ok(Some(header));
                 }
                 Some(_) => *at = at.saturating_add(1),
@@ -469,13 +479,6 @@ impl BatchSearch<'_> {
         let found = first_not_zero(self.source, position, self.end)?;
         self.budget.not_zero = self.budget.not_zero.max(found);
         Ok(found.is_none() && position < self.end)
-    }
-
-    fn is_crc_right(&mut self, header: &BatchHeader) -> Result<bool> {
-        let mut digest = Digest::of_magic(header.magic);
-        let start = header.position.saturating_add(u64_of(crc_start(header.magic)));
-        update(&mut digest, self.source, start, header.end())?;
-        Ok(digest.value() == header.crc)
     }
 }
 

@@ -211,10 +211,10 @@ fn any_batch_is_found_whatever_comes_before_it() {
     for offset in [0, 3, 6, 1 << 40] {
         let good = batch(offset, b"good");
         let bytes = [&torn[..1500], &good[..], &torn[..80]].concat();
-        let found = Resync::new(&Limits::default()).any_batch(&&bytes[..], 0).unwrap();
+        let found = Resync::new(&Limits::default()).any_batch(&&bytes[..], 0, u64::MAX).unwrap();
         assert_eq!(found, Some(1500), "offset {offset}");
     }
-    assert_eq!(Resync::new(&Limits::default()).any_batch(&&torn[..1500], 0).unwrap(), None);
+    assert_eq!(Resync::new(&Limits::default()).any_batch(&&torn[..1500], 0, u64::MAX).unwrap(), None);
 }
 
 #[test]
