@@ -214,6 +214,12 @@ impl RecordBounds {
         self.end_offset.is_some_and(|end| header.base_offset().is_some_and(|base| base >= end))
     }
 
+    /// Whether no offset from the first one up to the second one, if they are known, is within the bounds.
+    pub(crate) fn pass_over_offsets(&self, offsets: (Option<i64>, Option<i64>)) -> bool {
+        let is_after = self.end_offset.zip(offsets.0).is_some_and(|(end, first)| first >= end);
+        is_after || self.start_offset.zip(offsets.1).is_some_and(|(start, next)| next <= start)
+    }
+
     /// Whether a record is within the bounds.
     pub(crate) fn want(&self, record: &Record<'_>) -> bool {
         let (offset, timestamp) = (record.offset(), record.timestamp());

@@ -165,7 +165,7 @@ impl RemainingWork {
             if source.is_local() {
                 let is_split = source.byte_len() > part_bytes;
                 self.file = source.path().filter(|_| is_split).and_then(|path| path.open().ok());
-                self.units.extend(source.parts(part_bytes, &options.limits));
+                self.units.extend(source.parts(part_bytes, options));
                 continue;
             }
             if source.is_read_whole(&options.bounds()) {

@@ -7,12 +7,12 @@ use crate::arrow::options::{OnCorrupt, RecordBounds, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
-use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::io::{Location, OpenedFile, PositionedFile};
 use crate::limits::Limits;
 use crate::log::committed::Committed;
 use crate::log::resync::Floor;
-use crate::log::{SegmentReader, split_points};
+use crate::log::{Segment, SegmentReader, split_points};
 use crate::num::u64_of;
 use crate::store::{SegmentFile, foreign_file};
 
@@ -107,27 +107,31 @@ impl ScanSource {
         self
     }
 
-    /// Splits the source at batch boundaries into parts of about `max_bytes`. Returns the source itself if it can't be
-    /// split.
-    pub(crate) fn parts(&self, max_bytes: u64, limits: &Limits) -> Vec<Self> {
-        let points = match (&self.place, self.window) {
+    /// Splits the source at batch boundaries into parts of about `max_bytes`, up to the first batch after the bounds, where
+    /// the last part ends the scan of the source. Returns the source itself if it can't be split.
+    pub(crate) fn parts(&self, max_bytes: u64, options: &ScanOptions) -> Vec<Self> {
+        let (limits, end_offset) = (&options.limits, options.end_offset.filter(|_| self.base_offset.is_some()));
+        let mut points = match (&self.place, self.window) {
             (SourceBytes::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
                 let has_index = self.base_offset.is_some() && path.with_extension("index").exists();
                 let points = if has_index {
-                    split_points(path, 0..u64::MAX, max_bytes, limits)
+                    indexed_points(path, max_bytes, limits)
                 } else {
-                    points(path, max_bytes, limits)
+                    points(path, self.base_offset, max_bytes, limits)
                 };
                 points.unwrap_or_default()
             }
             (SourceBytes::Memory(bytes), (0, u64::MAX)) => memory_points((**bytes).as_ref(), max_bytes, limits),
             _ => Vec::new(),
         };
+        let is_after = |before: Floor| end_offset.zip(before.next()).is_some_and(|(end, next)| next >= end);
+        points.retain(|&(start, before)| start == 0 || !is_after(before));
         if points.is_empty() {
             return vec![self.clone()];
         }
-        let ends = points.iter().skip(1).copied().chain([u64::MAX]);
-        points.iter().zip(ends).map(|(&start, end)| Self { window: (start, end), ..self.clone() }).collect()
+        let ends = points.iter().skip(1).map(|&(start, _)| start).chain([u64::MAX]);
+        let part = |(&(start, before), end)| Self { window: (start, end), before: Some(before), ..self.clone() };
+        points.iter().zip(ends).map(part).collect()
     }
 
     /// Bytes in the window; 0 if the file's size is unknown.
@@ -221,30 +225,40 @@ impl ScanSource {
     }
 }
 
-/// The positions at which to split a file without an index into parts of about `max_bytes`. If batches are small,
-/// complete windows are read instead of headers.
-fn points(path: &Location, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
-    let mut reader = SegmentReader::open_with(path, limits)?;
-    let mut points = vec![0];
-    let mut start = 0;
-    while let Some(Ok(header)) = reader.next_header() {
-        if header.position().saturating_sub(start) >= max_bytes.max(1) {
-            start = header.position();
-            points.push(start);
-        }
-    }
-    Ok(points)
+/// Where a part of a source starts, and the end of the batches before it.
+type PartStart = (u64, Floor);
+
+/// Where to split a segment with an offset index into parts of about `max_bytes`.
+fn indexed_points(path: &Location, max_bytes: u64, limits: &Limits) -> Result<Vec<PartStart>> {
+    let points = split_points(path, 0..u64::MAX, max_bytes, limits)?;
+    let segment = Segment::open_with(path, limits)?;
+    points.into_iter().map(|point| Ok((point, segment.floor_before(point)?))).collect()
 }
 
-/// The positions at which to split a buffer into parts of about `max_bytes`, like [`split_points`] for a file.
-fn memory_points(bytes: &[u8], max_bytes: u64, limits: &Limits) -> Vec<u64> {
-    let mut points = vec![0];
+/// Where to split a file without an index into parts of about `max_bytes`. If batches are small, complete windows are
+/// read instead of headers.
+fn points(path: &Location, base_offset: Option<i64>, max_bytes: u64, limits: &Limits) -> Result<Vec<PartStart>> {
+    let mut reader = SegmentReader::open_with(path, limits)?;
+    let headers = std::iter::from_fn(|| reader.next_header()).map_while(Result::ok);
+    Ok(points_of(headers, base_offset, max_bytes))
+}
+
+/// Where to split a buffer into parts of about `max_bytes`.
+fn memory_points(bytes: &[u8], max_bytes: u64, limits: &Limits) -> Vec<PartStart> {
+    let batches = batches(bytes).with_limits(limits).map_while(Result::ok);
+    points_of(batches.map(|batch| *batch.header()), None, max_bytes)
+}
+
+fn points_of(headers: impl Iterator<Item = BatchHeader>, base_offset: Option<i64>, max_bytes: u64) -> Vec<PartStart> {
+    let mut floor = Floor::at(base_offset);
+    let mut points = vec![(0, floor)];
     let mut start = 0;
-    for batch in batches(bytes).with_limits(limits).map_while(Result::ok) {
-        if batch.position().saturating_sub(start) >= max_bytes.max(1) {
-            start = batch.position();
-            points.push(start);
+    for header in headers {
+        if header.position().saturating_sub(start) >= max_bytes.max(1) {
+            start = header.position();
+            points.push((start, floor));
         }
+        floor.pass(&header);
     }
     points
 }

@@ -440,3 +440,25 @@ def test_a_length_that_leads_to_a_later_batch_hides_no_record_with_other_times(
     with pytest.raises(kbat.CrcError, match="base offset 2,"):
         offsets(log, "fail", **bounds)
     assert offsets(log, **bounds) == [3, 4, *([7] if has_newer_end else [])]
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_corruption_whose_offsets_are_outside_the_bounds_is_not_reported(tmp_path: Path, *, is_indexed: bool) -> None:
+    segment = tmp_path / "orders-0" / f"{0:020d}.log"
+    segment.parent.mkdir()
+    starts, content = [], b""
+    for offset in range(20):
+        builder = kbat.BatchBuilder(base_offset=offset)
+        builder.append(None, bytes(3_000), timestamp=offset)
+        starts.append(len(content))
+        content += builder.finish()
+    segment.write_bytes(content)
+    if is_indexed:
+        kbat.rebuild_indexes(segment.parent)
+    damaged = bytearray(content)
+    damaged[starts[5] + 500] ^= 1
+    segment.write_bytes(damaged)
+    for bounds, lost in [((15, None), 0), ((6, None), 0), ((5, None), 1), ((None, 5), 0), ((None, 6), 1)]:
+        scan = kbat.scan(tmp_path, on_corrupt="report", start_offset=bounds[0], end_offset=bounds[1])
+        errors = [row for row in scan.to_pyarrow().to_pylist() if row["error"]]
+        assert (len(errors), scan.stats.offsets_lost) == (lost, lost), bounds

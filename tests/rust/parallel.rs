@@ -10,6 +10,7 @@ use kbat::arrow::{ArrowScan, Column, Isolation, OnCorrupt, ParallelScan, Paralle
 use kbat::{BatchBuilder, find_segments};
 
 use crate::data::{data_dir, files};
+use crate::folder::Folder;
 
 /// The result of a scan: its Arrow batches and its error.
 type Scanned = (Vec<RecordBatch>, Option<String>);
@@ -108,6 +109,48 @@ fn damage_is_passed_over_and_reported_as_by_the_sequential_scan() {
     for on_corrupt in [OnCorrupt::Fail, OnCorrupt::Skip, OnCorrupt::Report] {
         let options = ScanOptions { on_corrupt, ..all_columns() };
         assert_same(&format!("{on_corrupt:?}"), &sources, &options, &[500, 1 << 30]);
+    }
+}
+
+/// A log of 24 batches after which some offsets are missing, and the position of each.
+fn log_with_gaps() -> (Vec<u8>, Vec<usize>) {
+    let (mut bytes, mut positions, mut offset) = (Vec::new(), Vec::new(), 0);
+    for index in 0..24 {
+        positions.push(bytes.len());
+        let mut builder = BatchBuilder::new().base_offset(offset);
+        for _ in 0..=index % 3 {
+            builder.append(1_000 + offset, None, Some(&[7; 100])).unwrap();
+            offset += 1;
+        }
+        builder.finish_into(&mut bytes).unwrap();
+        offset += if index % 5 == 4 { 3 } else { 0 };
+    }
+    (bytes, positions)
+}
+
+/// Corruption outside the bounds must not be found because a part begins there, nor hide what is within them.
+#[test]
+fn corruption_outside_the_bounds_is_that_of_the_sequential_scan() {
+    let folder = Folder::new("parallel-bounds");
+    let path = folder.path().join("t-0/00000000000000000000.log");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    let (bytes, positions) = log_with_gaps();
+    let bounds = [(None, Some(9)), (Some(30), None), (Some(12), Some(40)), (Some(100), None)];
+    for (index, position) in positions.iter().enumerate() {
+        // the offset, the length, the checksum, and the payload
+        for place in [7, 10, 18, 80] {
+            let mut damaged = bytes.clone();
+            damaged[position + place] ^= 4;
+            std::fs::write(&path, &damaged).unwrap();
+            let sources = ScanSource::files(&find_segments(folder.path()).unwrap());
+            for ((start_offset, end_offset), start_timestamp) in bounds.into_iter().zip([None, None, Some(1_025), None])
+            {
+                let options = ScanOptions { start_offset, end_offset, start_timestamp, ..ScanOptions::default() };
+                let name =
+                    format!("batch {index}, byte {place}, {start_offset:?}, {end_offset:?}, {start_timestamp:?}");
+                assert_same(&name, &sources, &options, &[1, 500]);
+            }
+        }
     }
 }
 

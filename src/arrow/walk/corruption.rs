@@ -1,6 +1,6 @@
 //! Corruption in a source: what a scan reports of it, and which ends of a source it accepts.
 
-use super::current::CurrentSource;
+use super::current::{CurrentSource, HeaderPass};
 use crate::arrow::corruption::SkippedBytes;
 use crate::arrow::options::ScanOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -10,9 +10,16 @@ use crate::log::walk::Follower;
 use crate::store::listing::next_segment_base;
 
 impl CurrentSource {
-    /// Verifies the last batch if only its header was read: a corrupt length may lead past good batches to the end.
-    pub(super) fn verify_last(&mut self) -> Result<()> {
+    /// Verifies the last batch if only its header was read: a corrupt length may lead past good batches to the end of the
+    /// file, or of the window unless the next batch starts there.
+    pub(super) fn verify_last(&mut self, options: &ScanOptions) -> Result<()> {
         let Some(header) = self.unverified.take().filter(|_| self.is_sorted()) else { return Ok(()) };
+        if let Some(following) = self.walk.reader.following_header() {
+            let continues = self.floor.next() == Some(following.stored_base_offset);
+            if continues || HeaderPass::of(self, options).over(&following, self.floor) {
+                return Ok(());
+            }
+        }
         self.walk.verify(&header).map_err(|error| self.source.locate(error))
     }
 

@@ -54,6 +54,34 @@ pub(super) enum NextBatch {
     },
 }
 
+/// Which batches of a source are passed over by their headers.
+pub(super) struct HeaderPass {
+    from: u64,
+    bounds: RecordBounds,
+    is_sorted: bool,
+    is_gap_checked: bool,
+}
+
+impl HeaderPass {
+    pub(super) fn of(current: &CurrentSource, options: &ScanOptions) -> Self {
+        let (is_sorted, bounds) = (current.is_sorted(), current.bounds);
+        // the length of a batch before a gap may be corrupt and lead past batches with other times
+        let is_gap_checked = options.check_crc && is_sorted && bounds.has_times();
+        Self { from: current.source.window.0, bounds, is_sorted, is_gap_checked }
+    }
+
+    /// Whether a batch is passed over. `floor` is the end of the batches before it.
+    pub(super) fn over(&self, header: &BatchHeader, floor: Floor) -> bool {
+        if header.is_control() || self.is_sorted && self.bounds.end_before(header) {
+            return false; // a control batch to verify its checksum, the other to end the source
+        }
+        if self.is_gap_checked && floor.next().is_some_and(|next| next != header.stored_base_offset) {
+            return false; // verified too, because often another gap follows
+        }
+        header.position() < self.from || self.bounds.pass_over(header)
+    }
+}
+
 impl CurrentSource {
     /// Bytes of the source read so far.
     pub(super) fn walked(&self) -> u64 {
@@ -191,24 +219,15 @@ impl CurrentSource {
         options: &ScanOptions,
         watch: &mut InterruptCheck,
     ) -> std::result::Result<BatchHeader, NextBatch> {
-        let is_sorted = self.is_sorted();
+        let passes = HeaderPass::of(self, options);
         let Self { source, walk: BatchWalk { reader, .. }, bounds, floor, unverified, .. } = self;
         let from = source.window.0;
         let mut should_continue = true;
-        // the length of a batch before a gap may be corrupt and lead past batches with other times
-        let is_gap_checked = options.check_crc && is_sorted && bounds.has_times();
         // if corruption is skipped, a length is only trusted after the checksum is verified
         let is_trusted = options.on_corrupt == OnCorrupt::Fail;
         let next = if is_trusted && (bounds.are_any() || from > 0) {
             reader.next_wanted(|header| {
-                if header.is_control() || is_sorted && bounds.end_before(header) {
-                    return true; // a control batch to verify its checksum, the other to end the source
-                }
-                let is_before = header.position() < from;
-                if is_gap_checked && floor.next().is_some_and(|next| next != header.stored_base_offset) {
-                    return true; // verified too, because often another gap follows
-                }
-                let passes_over = is_before || bounds.pass_over(header);
+                let passes_over = passes.over(header, *floor);
                 if passes_over {
                     floor.pass(header);
                     *unverified = Some(*header);

@@ -181,7 +181,7 @@ impl SourceWalk {
             NextBatch::End => {
                 let skipped = if options.on_corrupt == OnCorrupt::Fail {
                     if options.check_crc {
-                        current.verify_last()?;
+                        current.verify_last(options)?;
                     }
                     self.stats.bytes_lost = self.stats.bytes_lost.saturating_add(current.check_end(options)?);
                     None
@@ -206,9 +206,14 @@ impl SourceWalk {
         Ok(skipped.and_then(|skipped| self.count(skipped)).map_or(Step::Batch, Step::SkippedBytes))
     }
 
-    /// Counts corruption that begins in the source's window, and drops it otherwise.
+    /// Counts corruption that begins in the source's window and may have offsets within the bounds, and drops it
+    /// otherwise.
     fn count(&mut self, skipped: SkippedBytes) -> Option<SkippedBytes> {
-        if self.current.as_ref().is_some_and(|current| skipped.position < current.source.window.0) {
+        let is_wanted = |current: &CurrentSource| {
+            let is_inside = skipped.position >= current.source.window.0;
+            is_inside && !(current.is_sorted() && current.bounds.pass_over_offsets(skipped.offsets))
+        };
+        if !self.current.as_ref().is_some_and(is_wanted) {
             return None;
         }
         let stats = &mut self.stats;
@@ -251,8 +256,7 @@ impl SourceWalk {
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
         let mut reader = source.open(position, options, opened)?;
         reader.stop_at(source.window.1);
-        let before = source.before.filter(|_| position == source.window.0);
-        let floor = before.unwrap_or_else(|| Floor::at(source.base_offset.filter(|_| position == 0)));
+        let floor = floor_at(&source, position, options)?;
         let walk = BatchWalk::new(reader, &options.limits);
         let is_header_trusted = true;
         Ok(Some(CurrentSource { source, walk, bounds, committed, floor, is_header_trusted, len: 0, unverified: None }))
@@ -284,6 +288,18 @@ fn start_position(source: &ScanSource, bounds: &RecordBounds, options: &ScanOpti
         position = position.max(segment.floor_position(source.window.0).unwrap_or(0));
     }
     Ok(Some(position))
+}
+
+/// The end of the batches before a position at which a source is read. Unknown in stores, where it takes requests, unless it
+/// was determined before.
+fn floor_at(source: &ScanSource, position: u64, options: &ScanOptions) -> Result<Floor> {
+    match (source.before, source.path()) {
+        (Some(before), _) if position == source.window.0 => Ok(before),
+        (_, Some(path)) if position > 0 && source.base_offset.is_some() && path.is_local() => {
+            options.open_segment(path)?.floor_before(position)
+        }
+        _ => Ok(Floor::at(source.base_offset.filter(|_| position == 0))),
+    }
 }
 
 /// Whether an error ends the scan.

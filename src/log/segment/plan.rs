@@ -7,9 +7,13 @@ use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::OffsetIndex;
+use crate::log::resync::Floor;
 use crate::log::segment::Segment;
 use crate::log::segment::lookup::usable;
 use crate::store::names::LogFileState;
+
+/// Largest number of headers to read in order to know the end of the batches before a position.
+const MAX_HEADERS_BEFORE: usize = 1 << 12;
 
 impl Segment {
     /// Returns the position at which to start reading in order to see every record from an offset and from a timestamp
@@ -41,24 +45,58 @@ impl Segment {
     }
 
     fn floor_in(&self, index: &OffsetIndex, reader: &mut HeaderReader, position: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, index.entry_count());
-        let mut floor = None;
-        while low < high {
-            let middle = low.midpoint(high);
-            let Some(entry) = index.entry(middle)? else { break };
-            match u64::try_from(entry.position) {
-                Ok(at) if at <= position => {
-                    floor = Some((at, entry.offset));
-                    low = middle.saturating_add(1);
-                }
-                _ => high = middle,
-            }
-        }
-        match floor {
-            Some((at, offset)) if self.begins_by(reader, at, offset)? => Ok(at),
+        match entry_by(index, position)? {
+            Some((_, at, offset)) if self.begins_by(reader, at, offset)? => Ok(at),
             _ => Ok(0),
         }
     }
+
+    /// The end of the batches before the one at `position`, according to the headers of the last ones. Unknown if neither
+    /// the offset index nor the start of the segment leads to `position` within few batches.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn floor_before(&self, position: u64) -> Result<Floor> {
+        let mut reader = self.headers()?;
+        let mut floor = Floor::at(Some(self.base_offset()));
+        if let Ok(index) = usable(self.offset_index())?
+            && let Some((slot, ..)) = position.checked_sub(1).map_or(Ok(None), |before| entry_by(&index, before))?
+            // the last batch but one shows whether offsets are missing before the last one
+            && let Some(entry) = slot.checked_sub(1).map_or(Ok(None), |slot| index.entry(slot))?
+        {
+            reader.seek(u64::try_from(entry.position).unwrap_or(0));
+            floor = Floor::default();
+        }
+        for _ in 0..MAX_HEADERS_BEFORE {
+            if reader.position() >= position {
+                break;
+            }
+            match reader.next_header() {
+                Some(Ok(header)) => floor.pass(&header),
+                Some(Err(error)) if error.is_of_reading() => return Err(error),
+                Some(Err(_)) | None => break,
+            }
+        }
+        Ok(if reader.position() == position { floor } else { Floor::default() })
+    }
+}
+
+/// The last entry of an offset index whose position is at or before `position`: its slot, position and offset.
+fn entry_by(index: &OffsetIndex, position: u64) -> Result<Option<(u64, u64, i64)>> {
+    let (mut low, mut high) = (0, index.entry_count());
+    let mut found = None;
+    while low < high {
+        let middle = low.midpoint(high);
+        let Some(entry) = index.entry(middle)? else { break };
+        match u64::try_from(entry.position) {
+            Ok(at) if at <= position => {
+                found = Some((middle, at, entry.offset));
+                low = middle.saturating_add(1);
+            }
+            _ => high = middle,
+        }
+    }
+    Ok(found)
 }
 
 /// Splits a file of batches, or a window of it, into parts of about equal size and of at most `max_bytes` bytes.
