@@ -6,7 +6,8 @@ use crate::dump::{Decoder, remote};
 use crate::error::{ErrorKind, Result};
 use crate::format::record::{Record, decode_as_java};
 use crate::internal::{
-    Family, Message, MessageError, framed, key, open_consumer_protocol, snake_case, value, write_bytes, write_string,
+    Family, Message, MessageError, framed, key, open_consumer_protocol, short_name, snake_case, value, write_bytes,
+    write_string,
 };
 
 /// Appends key and value of a record that is not a control record.
@@ -165,7 +166,9 @@ pub(super) fn write_json(out: &mut Vec<u8>, decoder: Decoder, record: &Record<'_
                 return Ok(());
             }
         };
-        push_field(out, ",\"record_type\":", key.type_id().into());
+        push(out, ",\"record_type\":");
+        write_string(out, short_name(key.name()));
+        push_field(out, ",\"type_id\":", key.type_id().into());
         push(out, ",\"key\":");
         key.write_json(out);
         if let Some(value) = &value {

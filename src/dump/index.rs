@@ -17,7 +17,7 @@ const MAX_INDEX_LEN: u32 = i32::MAX.cast_unsigned();
 impl DumpJob<'_> {
     pub(super) fn offset_index(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
         let base_offset = required_base_offset(path, name)?;
-        let mut log = DumpedLog::open(&sibling(path, name, "log"), HEADER_READ_LEN)?;
+        let mut log = DumpedLog::open(&sibling(path, name, "log"), HEADER_READ_LEN, &self.options.limits)?;
         let bytes = read_index(path)?;
         if bytes.len() < ENTRY_LEN {
             self.verdict(shown, "is empty", "empty");

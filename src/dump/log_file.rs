@@ -6,10 +6,12 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
+use crate::format::frame::limit_error;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH,
 };
 use crate::io::{ChunkCache, Location, PositionedFile};
+use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Number of bytes per read of a walk through a log.
@@ -33,16 +35,17 @@ pub(crate) struct ParsedBatch<'b> {
 pub(crate) struct DumpedLog {
     file: PositionedFile,
     len: u64,
+    batch_len_limit: usize,
     chunk: ChunkCache,
     /// A copy of a batch with an unknown magic.
     patched: Vec<u8>,
 }
 
 impl DumpedLog {
-    pub(crate) fn open(path: &Location, read_len: usize) -> Result<Self> {
+    pub(crate) fn open(path: &Location, read_len: usize, limits: &Limits) -> Result<Self> {
         let file = path.open()?;
-        let len = file.len()?;
-        Ok(Self { file, len, chunk: ChunkCache::new(read_len), patched: Vec::new() })
+        let (len, batch_len_limit) = (file.len()?, limits.batch_len);
+        Ok(Self { file, len, batch_len_limit, chunk: ChunkCache::new(read_len), patched: Vec::new() })
     }
 
     /// Length of the file in bytes when it was opened.
@@ -78,7 +81,15 @@ impl DumpedLog {
     }
 
     /// Reads and parses the batch at a position, whose size is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] for a batch over [`Limits::batch_len`]; an unknown magic; I/O errors.
     pub(crate) fn batch(&mut self, position: u64, size: usize) -> Result<ParsedBatch<'_>> {
+        if size > self.batch_len_limit {
+            let limit = self.batch_len_limit;
+            let error = limit_error(self.bytes(position, LOG_OVERHEAD)?, size, position, limit);
+            return Err(error.with_path(self.file.path()));
+        }
         let path = self.file.path();
         let available = usize_from_u64(self.len.saturating_sub(position));
         let bytes = read(&self.file, &mut self.chunk, position, size.max(BATCH_HEADER_LEN).min(available))?;

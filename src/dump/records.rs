@@ -25,7 +25,7 @@ impl DumpJob<'_> {
             Format::Table => table::column_names(&mut self.sink.buffer, self.options),
             Format::Jsonl => {}
         }
-        let mut log = DumpedLog::open(path, WALK_LEN)?;
+        let mut log = DumpedLog::open(path, WALK_LEN, &self.options.limits)?;
         let end = self.options.max_bytes.unwrap_or(u64::MAX).min(log.len());
         let mut walk = LogPosition { absolute: java_absolute(shown), last_offset: -1 };
         let mut position = 0;
@@ -88,7 +88,7 @@ impl DumpJob<'_> {
             match self.options.format {
                 Format::Kafka => record_line(out, self.options, found, &record)?,
                 Format::Jsonl => jsonl::record(out, self.options, found, &record)?,
-                Format::Table => table::record(out, self.options, &record),
+                Format::Table => table::record(out, self.options, found.header.is_control(), &record)?,
             }
             self.sink.end_line()?;
         }

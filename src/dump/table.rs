@@ -1,10 +1,11 @@
 //! Tables for people: one line per batch or record, with columns of one width, at most 80 characters wide unless a
-//! number needs more. Keys and values are shortened, and unprintable characters escaped.
+//! number needs more or a decoder is used. Keys and values are shortened, and unprintable characters replaced.
 
 use crate::compression::Compression;
-use crate::dump::Options;
 use crate::dump::log_file::ParsedBatch;
 use crate::dump::sink::push;
+use crate::dump::{Decoder, Options, contents, control};
+use crate::error::Result;
 use crate::format::record::Record;
 
 /// Characters of a key and of a value that are shown.
@@ -48,8 +49,24 @@ pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) {
     );
 }
 
-/// Offset, timestamp, and with `--print-data-log` key and value; otherwise their sizes.
-pub(super) fn record(out: &mut Vec<u8>, options: &Options, record: &Record<'_>) {
+/// Offset, timestamp, and with `--print-data-log` key and value; otherwise their sizes. What a decoder returns, and a
+/// control record, is shown in the place of the value, as a whole.
+///
+/// # Errors
+/// Those of [`contents::write`] and [`control::write`].
+pub(super) fn record(out: &mut Vec<u8>, options: &Options, is_control: bool, record: &Record<'_>) -> Result<()> {
+    let mut decoded = Vec::new();
+    if is_control {
+        control::write(&mut decoded, record)?;
+    } else if options.contents && options.decoder != Decoder::Text {
+        contents::write(&mut decoded, options.decoder, record, "")?;
+    }
+    if !decoded.is_empty() {
+        push(out, &format!("{:>11} {:>13} ", record.offset, record.timestamp));
+        push(out, String::from_utf8_lossy(&decoded).trim_start());
+        out.push(b'\n');
+        return Ok(());
+    }
     let shown = |bytes: Option<&[u8]>, width: usize| match bytes {
         None => "null".to_owned(),
         Some(bytes) if options.contents => printable(bytes, width),
@@ -65,19 +82,19 @@ pub(super) fn record(out: &mut Vec<u8>, options: &Options, record: &Record<'_>) 
             shown(record.value, VALUE_WIDTH),
         ),
     );
+    Ok(())
 }
 
 /// Text on one line with at most `width` characters.
 fn printable(bytes: &[u8], width: usize) -> String {
     // a character has at most four bytes, and one more shows whether the text is longer
     let head = bytes.get(..width.saturating_add(1).saturating_mul(4)).unwrap_or(bytes);
-    let mut shown = String::new();
-    for (count, letter) in String::from_utf8_lossy(head).chars().enumerate() {
-        if count >= width.saturating_sub(1) && bytes.len() > shown.len() {
-            shown.push('…');
-            break;
-        }
-        shown.push(if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter });
+    let text = String::from_utf8_lossy(head);
+    let count = if text.chars().nth(width).is_some() { width.saturating_sub(1) } else { width };
+    let plain = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    let mut shown: String = text.chars().take(count).map(plain).collect();
+    if count < width {
+        shown.push('…');
     }
     shown
 }

@@ -1,7 +1,7 @@
 //! `.timeindex` files: each entry is compared with the batch that has its offset.
 //!
 //! `kafka-dump-log` walks from the position that the offset index has for an entry to the end of the log, for each
-//! entry. This walks to the end once, and continues the search for an entry where the search for the one before ended.
+//! entry. This walks to the end once, and begins the search for an entry near the batch that it finds: see [`Walk`].
 
 use super::index::{ENTRY_LEN as OFFSET_ENTRY_LEN, StoredOffsetEntry, log_position, read_index, required_base_offset};
 use super::{DumpJob, java_absolute, sibling};
@@ -19,6 +19,8 @@ const ENTRY_LEN: usize = 12;
 const READ_LEN: usize = 1 << 16;
 /// The binary search of `AbstractIndex` looks among this many of the last entries first.
 const WARM_ENTRIES: usize = 8192 / 8;
+/// Number of batches between the marks of a walk.
+const BATCHES_PER_MARK: usize = 64;
 /// Kafka's largest timestamp of a batch without records, and the one before the first entry.
 const NO_TIMESTAMP: i64 = -1;
 /// What the remarks show for an offset after the end of the log.
@@ -28,7 +30,7 @@ impl DumpJob<'_> {
     pub(super) fn time_index(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
         let base_offset = required_base_offset(path, name)?;
         let log_path = sibling(path, name, "log");
-        let log = DumpedLog::open(&log_path, READ_LEN)?;
+        let log = DumpedLog::open(&log_path, READ_LEN, &self.options.limits)?;
         let bytes = read_index(path)?;
         if self.options.index_sanity_check {
             TimeIndex::open(path, Some(base_offset))?.sanity_check()?;
@@ -39,7 +41,7 @@ impl DumpJob<'_> {
             Err(error) if error.is_not_found() => Vec::new(), // Kafka creates an empty file, then fails
             index => index?,
         };
-        let mut search = TimeIndexSearch { log, index: &index, base_offset, last: None };
+        let mut search = TimeIndexSearch { log, index: &index, base_offset, walk: None, largest: None };
         let absolute = java_absolute(shown);
         let mut before = NO_TIMESTAMP;
         for (slot, entry) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
@@ -83,19 +85,26 @@ struct FoundBatch {
     last_offset: i64,
 }
 
-/// The search before: where it began and ended, and its offset.
-#[derive(Debug, Clone, Copy)]
-struct LastSearch {
+/// What is known of the batches from a position on: entries of a damaged index may go back and forth.
+struct Walk {
     start: u64,
-    end: u64,
-    offset: i64,
+    marks: Vec<Mark>,
+}
+
+/// A position at which a batch begins, and the largest last offset of the batches from the start of the walk up to it.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    largest: i64,
+    position: u64,
 }
 
 struct TimeIndexSearch<'i> {
     log: DumpedLog,
     index: &'i [u8],
     base_offset: i64,
-    last: Option<LastSearch>,
+    walk: Option<Walk>,
+    /// Position and largest timestamp of the batch that was read last.
+    largest: Option<(u64, i64)>,
 }
 
 impl TimeIndexSearch<'_> {
@@ -103,25 +112,33 @@ impl TimeIndexSearch<'_> {
     fn find(&mut self, relative: i32, path: &Location) -> Result<Option<FoundBatch>> {
         let start = log_position(lookup(self.index, relative), &self.log, path)?;
         let offset = self.base_offset.wrapping_add(i64::from(relative));
-        let mut position = match self.last {
-            Some(last) if last.start == start && last.offset <= offset => last.end,
-            Some(_) => start,
-            None => {
-                self.walk_to_the_end(start)?;
-                start
-            }
+        if self.walk.is_none() {
+            self.walk_to_the_end(start)?;
+        }
+        let walk = match &mut self.walk {
+            Some(walk) if walk.start == start => walk,
+            other => other.insert(Walk { start, marks: vec![Mark { largest: i64::MIN, position: start }] }),
         };
+        let known = walk.marks.partition_point(|mark| mark.largest < offset);
+        let Some(&Mark { mut largest, mut position }) = known.checked_sub(1).and_then(|last| walk.marks.get(last))
+        else {
+            return Ok(None); // the first mark is before every offset
+        };
+        let is_new = known == walk.marks.len();
         let end = self.log.len();
-        let found = loop {
-            let Some(size) = self.log.frame(position, end)? else { break None };
+        let mut passed = 0_usize;
+        while let Some(size) = self.log.frame(position, end)? {
             let last_offset = self.log.last_offset(position)?;
             if last_offset >= offset {
-                break Some(FoundBatch { position, size, last_offset });
+                return Ok(Some(FoundBatch { position, size, last_offset }));
             }
             position = position.saturating_add(u64_of(size));
-        };
-        self.last = Some(LastSearch { start, end: position, offset });
-        Ok(found)
+            (largest, passed) = (largest.max(last_offset), passed.saturating_add(1));
+            if is_new && passed.is_multiple_of(BATCHES_PER_MARK) {
+                walk.marks.push(Mark { largest, position });
+            }
+        }
+        Ok(None)
     }
 
     /// Fails at a size that Kafka rejects, even if it is after all entries.
@@ -134,13 +151,18 @@ impl TimeIndexSearch<'_> {
     }
 
     fn largest_timestamp(&mut self, found: FoundBatch, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
-        let found = self.log.batch(found.position, found.size)?;
+        if let Some((_, largest)) = self.largest.filter(|(position, _)| *position == found.position) {
+            return Ok(largest);
+        }
+        let position = found.position;
+        let found = self.log.batch(position, found.size)?;
         let mut largest = NO_TIMESTAMP;
         if let Some(batch) = &found.batch {
             for record in batch.records(scratch, limits)? {
                 largest = largest.max(record?.timestamp());
             }
         }
+        self.largest = Some((position, largest));
         Ok(largest)
     }
 }
@@ -188,5 +210,30 @@ mod tests {
             assert_eq!(lookup(&index, offset), position, "{offset}");
         }
         assert_eq!(lookup(&[], 5), 0);
+    }
+
+    #[test]
+    fn search_finds_the_same_batch_for_entries_in_any_order() {
+        let path = std::env::temp_dir().join(format!("kbat-time-index-{}.log", std::process::id()));
+        let offsets: Vec<i64> = (0..1_000).map(|at| if at % 97 == 5 { at / 2 } else { at * 2 }).collect();
+        let mut bytes = Vec::new();
+        for offset in &offsets {
+            let mut builder = crate::BatchBuilder::new().base_offset(*offset);
+            builder.append(0, None, None).unwrap();
+            builder.finish_into(&mut bytes).unwrap();
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let location = Location::from(path.as_path());
+        let log = DumpedLog::open(&location, READ_LEN, &Limits::default()).unwrap();
+        let index = index(&[(0, 0), (700, i32::try_from(bytes.len() / 1_000 * 300).unwrap())]);
+        let mut search = TimeIndexSearch { log, index: &index, base_offset: 0, walk: None, largest: None };
+        for step in 0..2_000 {
+            let relative = step * 7_919 % 2_100;
+            let first = if relative >= 700 { 300 } else { 0 };
+            let found = search.find(relative, &location).unwrap().map(|found| found.last_offset);
+            let expected = offsets.iter().skip(first).find(|last| **last >= i64::from(relative)).copied();
+            assert_eq!(found, expected, "{relative}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -33,11 +33,12 @@ pub(crate) fn fields<'a>(
     if context.is_flexible {
         tagged_fields(reader, schema, context, &mut values)?;
     }
-    let present = schema.iter().zip(values).filter_map(|(field, value)| Some((field, value?)));
-    Ok(present
-        .filter(|(field, value)| field.tag.is_none() || !is_default(field, value))
-        .map(|(field, value)| (field.name, value))
-        .collect())
+    let mut present = Vec::with_capacity(values.iter().flatten().count());
+    for (field, value) in schema.iter().zip(values) {
+        let value = value.filter(|value| field.tag.is_none() || !is_default(field, value));
+        present.extend(value.map(|value| (field.name, value)));
+    }
+    Ok(present)
 }
 
 fn tagged_fields<'a>(
@@ -107,6 +108,7 @@ fn scalar<'a>(
     is_nullable: bool,
     part: &str,
 ) -> Result<Value<'a>, MessageError> {
+    reader.count_value()?;
     Ok(match field.kind {
         FieldType::Bool => Value::Bool(reader.i8()? != 0),
         FieldType::Int8 => Value::Int(reader.i8()?.into()),

@@ -43,8 +43,8 @@ use crate::num::u64_of;
 
 pub use error::MessageError;
 pub(crate) use json::{write_base64, write_bytes, write_string};
-pub(crate) use record::control_message;
 pub use record::{Decoded, control, record};
+pub(crate) use record::{control_message, short_name};
 pub(crate) use schema::snake_case;
 pub use value::Value;
 

@@ -8,11 +8,33 @@ use crate::wire::varint::{VarintFault, read_unsigned_varint};
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     len: usize,
+    /// Number of values that may still be read.
+    values_left: usize,
 }
+
+/// Number of values that a message may always have, and number of bytes per value beyond them. An empty text takes one
+/// byte, but some 50 bytes of memory.
+const FREE_VALUES: usize = 1 << 20;
+const BYTES_PER_VALUE: usize = 4;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, len: bytes.len() }
+        let values_left = FREE_VALUES.saturating_add(bytes.len() / BYTES_PER_VALUE);
+        Self { rest: bytes, len: bytes.len(), values_left }
+    }
+
+    /// Counts a value that takes memory.
+    ///
+    /// # Errors
+    /// Too many values for the bytes.
+    pub(crate) fn count_value(&mut self) -> Result<(), MessageError> {
+        match self.values_left.checked_sub(1) {
+            Some(left) => {
+                self.values_left = left;
+                Ok(())
+            }
+            None => Err(self.fault(format!("too many fields for {} bytes", self.len))),
+        }
     }
 
     pub(crate) fn remaining(&self) -> usize {

@@ -52,13 +52,17 @@ fn coordinated<'a>(family: Family, key_bytes: Option<&'a [u8]>, value_bytes: Opt
         Err(fault) => {
             let type_id = fault.type_id();
             let known = type_id.and_then(|type_id| schema(family.keys()?, type_id));
-            let name = known.map(|schema| short_name(schema.name));
+            let name = known.map(|schema| Cow::Borrowed(short_name(schema.name)));
             return Decoded { name, type_id, reason: Some(reason("key", &fault)), ..Decoded::default() };
         }
     };
     let type_id = key.type_id();
-    let mut decoded =
-        Decoded { name: Some(short_name(key.name())), type_id: Some(type_id), key: Some(key), ..Decoded::default() };
+    let mut decoded = Decoded {
+        name: Some(Cow::Borrowed(short_name(key.name()))),
+        type_id: Some(type_id),
+        key: Some(key),
+        ..Decoded::default()
+    };
     match value_bytes.map(|bytes| value(family, type_id, bytes)) {
         None => {}
         Some(Ok(mut value)) => {
@@ -130,8 +134,8 @@ pub(crate) fn control_message(control: &ControlRecord) -> Option<&'static str> {
 }
 
 /// The common part of the names of a coordinator's key and value.
-fn short_name(key: &'static str) -> Cow<'static, str> {
-    Cow::Borrowed(key.strip_suffix("Key").unwrap_or(key))
+pub(crate) fn short_name(key: &'static str) -> &'static str {
+    key.strip_suffix("Key").unwrap_or(key)
 }
 
 #[cold]

@@ -157,3 +157,23 @@ fn framed_record_of_a_newer_version_is_not_guessed() {
     assert_eq!((unknown.name, unknown.type_id), (None, Some(127)));
     assert_eq!(record(Family::Remote, None, None).reason.as_deref(), Some("the value is null"));
 }
+
+#[test]
+fn empty_structs_take_no_more_memory_than_is_allowed() {
+    // the value of a streams group member: no instance, rack or endpoint, empty texts, and many empty client tags
+    let message = |count: u32| {
+        let mut bytes = vec![0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0xff];
+        let mut rest = count + 1;
+        while rest > 127 {
+            bytes.push(u8::try_from(rest & 127 | 128).unwrap());
+            rest >>= 7;
+        }
+        bytes.push(u8::try_from(rest).unwrap());
+        bytes.extend([1, 1, 0].repeat(count.try_into().unwrap()));
+        bytes.push(0);
+        bytes
+    };
+    assert!(value(Family::Group, 19, &message(300_000)).is_ok());
+    let fault = value(Family::Group, 19, &message(3_000_000)).unwrap_err().to_string();
+    assert!(fault.contains("too many fields for 9000021 bytes"), "{fault}");
+}

@@ -33,7 +33,8 @@ type GroupPartition = (String, TopicPartition);
 /// The committed offsets of all groups.
 #[derive(Debug, Default)]
 pub(super) struct CommittedOffsets {
-    /// The offset of each commit's record, and the committed offset; `None` for a tombstone.
+    /// The offset of each commit's record, and the committed offset; `None` for a tombstone, and for a value that cannot
+    /// be decoded.
     commits: BTreeMap<GroupPartition, (i64, Option<i64>)>,
     /// The commits in open transactions, by producer.
     pending: HashMap<i64, Vec<(GroupPartition, i64, Option<i64>)>>,
@@ -118,10 +119,10 @@ impl CommittedOffsets {
         if !type_id.is_some_and(|type_id| TYPES.contains(&type_id)) {
             return None;
         }
+        let is_known = reason.is_none();
         if let Some(reason) = reason {
             let (count, _) = self.undecoded.get_or_insert((0, reason));
             *count = count.saturating_add(1);
-            return None;
         }
         let key = key?;
         let field = |name: &str| key.value().get(name);
@@ -129,7 +130,9 @@ impl CommittedOffsets {
         let topic = field("topic")?.as_text()?.to_owned();
         let partition = i32::try_from(field("partition")?.as_int()?).ok()?;
         let offset = |value: &Message<'_>| value.value().get("offset").and_then(Value::as_int);
-        Some(((group, TopicPartition { topic, partition }), value.as_ref().and_then(offset)))
+        // an unknown offset replaces an older one: consumers that began at that would process records twice
+        let offset = value.as_ref().filter(|_| is_known).and_then(offset);
+        Some(((group, TopicPartition { topic, partition }), offset))
     }
 
     /// Adds the offsets to a report, each at least the start and at most the end of the restored partition.

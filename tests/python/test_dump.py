@@ -287,6 +287,24 @@ def test_a_table_has_at_most_80_columns() -> None:
         assert all(row[: len(names)].split()[0] == row[: 11 if options else 10].strip() for row in rows)
 
 
+def test_a_table_shows_what_the_decoder_returns(tmp_path: Path) -> None:
+    out, _, _ = dumped(CORPUS / "consumer-offsets" / LOG, output_format="table", contents=True, decoder="offsets")
+    rows = [row for row in out.splitlines() if '{"type":"1"' in row]
+    assert rows
+    assert all('"offset":' in row or row.endswith("<DELETE>") for row in rows)
+    path = _log(tmp_path, (b"k", b"\xff" * 24), (b"k", b"\xff" * 25), (b"k", "\u20ac".encode() * 25))
+    out, _, _ = dumped(path, output_format="table", contents=True)
+    values = [row.split()[-1] for row in out.splitlines()[2:]]
+    assert values == ["\ufffd" * 24, "\ufffd" * 23 + "\u2026", "\u20ac" * 23 + "\u2026"]
+
+
+def test_a_batch_over_the_limit_is_an_error(tmp_path: Path) -> None:
+    path = _log(tmp_path, (b"k", bytes(5_000)))
+    assert dumped(path, limits=kbat.Limits(batch_len=6_000))[2] is None
+    error = dumped(path, limits=kbat.Limits(batch_len=1_000))[2]
+    assert "limit batch_len of 1000" in str(error)
+
+
 def test_output_that_fails_ends_the_dump() -> None:
     def full(_: bytes) -> None:
         raise BrokenPipeError

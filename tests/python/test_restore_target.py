@@ -152,6 +152,17 @@ def test_committed_offsets_are_written_within_the_restored_log(with_offsets: Pat
     ]
 
 
+def test_a_commit_that_cannot_be_decoded_replaces_an_older_one(with_offsets: Path, tmp_path: Path) -> None:
+    log = GrowingLog(with_offsets / "__consumer_offsets-4")
+    commits(log, ("newer", "t", 0, 8), ("newer", "t", 1, 9))
+    builder = kbat.BatchBuilder(base_offset=log.end_offset)
+    builder.append(b"\0\1" + text("newer") + text("t") + bytes(4), b"\0\x63" + bytes(20), timestamp=TIME)
+    log.append_bytes(builder.finish())
+    report = restored(with_offsets, tmp_path / "out", committed_offsets=tmp_path / "csv", topic_ids={"t": TOPIC_ID})
+    assert (tmp_path / "csv" / "newer.csv").read_text() == "t,1,9\n"
+    assert any(warning.startswith("omitted: 1 record of __consumer_offsets") for warning in report.warnings)
+
+
 def test_committed_offsets_end_with_a_log_that_ends_earlier(with_offsets: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"committed_offsets": tmp_path / "csv", "until_offset": {"t-0": 6}}
     report = restored(with_offsets, tmp_path / "out", **options)

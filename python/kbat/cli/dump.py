@@ -104,8 +104,8 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
     `record_count`, `magic`, `compression`, `timestamp_type`, `max_timestamp`, `producer_id`, `producer_epoch`,
     `base_sequence`, `partition_leader_epoch`, `is_transactional`, `is_control`, `delete_horizon_ms`, `crc`, `crc_ok`),
     `record` (`offset`, `timestamp`, `sequence`, `headers`, `control` or `key` and `value`; of internal topics also
-    `record_type` and `version`, or `error`), `entry`, `producer`, `aborted_transaction`, `tail` (`bytes`) and `index`
-    (`verdict`). Bytes are a string if they are UTF-8, else `{"base64": "…"}`.
+    `record_type`, `type_id` and `version`, or `error`), `entry`, `producer`, `aborted_transaction`, `tail` (`bytes`)
+    and `index` (`verdict`). Bytes are a string if they are UTF-8, else `{"base64": "…"}`.
 
     Exit codes: 0, also for differences and corrupt checksums, which the output shows; 1 for bytes that cannot be
     decoded, after everything before them was printed, and for files that can't be read; 2 for wrong arguments, for a
