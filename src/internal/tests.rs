@@ -174,6 +174,6 @@ fn empty_structs_take_no_more_memory_than_is_allowed() {
         bytes
     };
     assert!(value(Family::Group, 19, &message(300_000)).is_ok());
-    let fault = value(Family::Group, 19, &message(3_000_000)).unwrap_err().to_string();
-    assert!(fault.contains("too many fields for 9000021 bytes"), "{fault}");
+    let error = value(Family::Group, 19, &message(3_000_000)).unwrap_err().to_string();
+    assert!(error.contains("too many fields for 9000021 bytes"), "{error}");
 }

@@ -75,6 +75,8 @@ pub struct ParquetWriter {
     /// Directories that were created, outermost first.
     made: Vec<PathBuf>,
     tick: u64,
+    /// Whether rows of a `write` that failed are missing.
+    has_failed: bool,
 }
 
 impl ParquetWriter {
@@ -102,6 +104,7 @@ impl ParquetWriter {
             counts: HashMap::new(),
             made: Vec::new(),
             tick: 0,
+            has_failed: false,
         })
     }
 
@@ -110,6 +113,12 @@ impl ParquetWriter {
     /// # Errors
     /// Errors of writing to a file.
     pub fn write(&mut self, arrow_batch: &RecordBatch) -> Result<()> {
+        let written = self.write_runs(arrow_batch);
+        self.has_failed |= written.is_err();
+        written
+    }
+
+    fn write_runs(&mut self, arrow_batch: &RecordBatch) -> Result<()> {
         for (directory, start, len) in self.keys.runs(arrow_batch) {
             let rows = arrow_batch.slice(start, len);
             let columns = self.keys.kept().iter().filter_map(|index| rows.columns().get(*index).cloned()).collect();
@@ -124,8 +133,11 @@ impl ParquetWriter {
     /// Completes all files and renames them.
     ///
     /// # Errors
-    /// Errors of writing to a file.
+    /// Errors of writing to a file; a `write` that failed.
     pub fn finish(mut self) -> Result<Vec<ParquetFile>> {
+        if self.has_failed {
+            return Err(Error::argument("rows are missing, because a write failed: write them to a new writer"));
+        }
         if self.open.is_empty() && self.closed.is_empty() && self.options.partition_by.is_empty() {
             self.open_file("")?; // without rows, write one file without rows
         }

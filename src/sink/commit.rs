@@ -17,14 +17,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::header::LOG_OVERHEAD;
 use crate::io::Location;
 use crate::io::atomic::sync_directory;
+use crate::io::lock::DirectoryLock;
 use crate::log::checkpoint::PartitionMetadata;
+use crate::log::running_broker::refuse_running_broker;
 use crate::log::{LogDirectory, LogWriter, LogWriterOptions, Uuid};
 use crate::num::u64_of;
-use crate::plan::is_of_format;
 use crate::sink::existing::Existing;
 use crate::sink::files::{TargetLock, at, file_names, names_taken, rename, step};
 use crate::sink::ids::new_topic_id;
@@ -150,23 +151,20 @@ impl Commit<'_> {
     }
 }
 
-/// The names of the directories of topics.
+/// The names of the directories of topics. Changes nothing in them: the write may still fail.
 ///
 /// # Errors
-/// Another process writes to one.
+/// A writer or a running broker uses one.
 fn replaced(listed: &LogDirectory, topics: &BTreeSet<String>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for log in listed.partitions() {
         let Some(partition) = log.topic_partition().filter(|partition| topics.contains(&partition.topic)) else {
             continue;
         };
-        match LogWriter::open(log.directory(), LogWriterOptions::default()) {
-            // corruption does not matter, as the partition will be replaced
-            Err(error) if !is_of_format(&error) && !matches!(error.kind(), ErrorKind::InvalidFile(_)) => {
-                return Err(error);
-            }
-            _ => names.push(partition.directory_name()),
-        }
+        let directory = log.directory();
+        DirectoryLock::acquire(directory)?;
+        refuse_running_broker(directory)?;
+        names.push(partition.directory_name());
     }
     Ok(names)
 }

@@ -48,8 +48,9 @@ impl FromStr for Format {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rendering {
-    /// What suits the format without loss. JSON: a string if the bytes are UTF-8, otherwise `{"base64": "…"}`. CSV and
-    /// text: text if the bytes are UTF-8, otherwise `0x` and hexadecimal digits. Format string and raw: the bytes.
+    /// What suits the format. JSON: a string if the bytes are UTF-8, otherwise `{"base64": "…"}`. CSV and
+    /// text: text if the bytes are UTF-8, otherwise `0x` and hexadecimal digits, which look like a text that begins with `0x`
+    /// in CSV. Format string and raw: the bytes.
     #[default]
     Auto,
     /// JSON: the bytes themselves if they are JSON, on one line; otherwise as `Auto` in JSON lines.
@@ -125,10 +126,14 @@ impl Default for TextOptions {
 
 impl TextOptions {
     /// Refuses lines for corruption and batches in a format that has none, and batches without those of aborted
-    /// transactions.
+    /// transactions or with another form of keys and values.
     pub(super) fn check(&self, scan: &ScanOptions) -> Result<()> {
         if self.batches && !matches!(self.format, Format::Jsonl) {
             return Err(Error::argument("only the format jsonl has lines of batches"));
+        }
+        if self.batches && (self.key, self.value) != (Rendering::Auto, Rendering::Auto) {
+            let message = "lines of batches have exact keys and values, which can be imported: omit their form";
+            return Err(Error::argument(message));
         }
         if self.batches && scan.isolation != Isolation::ReadUncommitted {
             let message = "lines of batches need isolation=\"read_uncommitted\": a log has all its transactions";

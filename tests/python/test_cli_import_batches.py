@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, json_of, run
 from data import DATA
+from growing_log import GrowingLog
 from kbat.cli.app import app
 
 if TYPE_CHECKING:
@@ -295,6 +296,7 @@ def test_the_number_of_records_is_of_those_that_are_printed(tmp_path: Path) -> N
         (("--format", "csv"), "only the format jsonl has lines of batches"),
         (("--text",), "only the format jsonl has lines of batches"),
         (("--isolation", "read_committed"), "lines of batches need isolation="),
+        (("--value", "json"), "lines of batches have exact keys and values"),
     ],
 )
 def test_formats_without_batches_are_refused(options: tuple[str, ...], message: str) -> None:
@@ -322,3 +324,18 @@ def test_names_of_headers_that_are_not_text_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "copy" / LOG).read_bytes() == (place / LOG).read_bytes()
     findings = json_of("verify", tmp_path / "copy")["findings"]
     assert [one["kind"] for one in findings] == ["partition_metadata_missing"]
+
+
+def test_a_part_of_a_compressed_set_of_magic_1_keeps_its_offsets(tmp_path: Path) -> None:
+    builder = kbat.BatchBuilder(1, "gzip")
+    for offset in range(5):
+        builder.append(b"k%d" % offset, b"v%d" % offset, timestamp=offset)
+    log = GrowingLog(tmp_path / "in" / "t-0")
+    log.append_bytes(builder.finish())
+    for number, (options, offsets) in enumerate([(("--end-offset", "3"), [0, 1, 2]), (("--grep", "v[13]"), [1, 3])]):
+        lines = tmp_path / "lines.jsonl"
+        lines.write_text(run("cat", tmp_path / "in" / "t-0", "--batches", *options).stdout)
+        target = tmp_path / f"t-{number}"
+        done = run("import", lines, target)
+        assert done.exit_code == 0, done.stderr
+        assert kbat.scan(target).to_pyarrow()["offset"].to_pylist() == offsets

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import gzip
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,6 +117,23 @@ def test_delete_horizon_is_stored_and_timestamps_stay() -> None:
 def test_last_offset_may_be_set_as_compaction_does() -> None:
     [batch] = kbat.read_batches(build(base_offset=5, last_offset=9))
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (5, 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"last_offset": 1}, "last offset 1 is below 2"),
+        ({"magic": 1, "compression": "gzip", "last_offset": 9}, "last offset 9 is not 2.*magic 1 has none"),
+        ({"magic": 0, "last_offset": 9}, "last offset 9 is not 2"),
+        ({"magic": 1, "compression": "gzip", "base_offset": -3}, "can't have the base offset -3"),
+    ],
+)
+def test_offsets_that_a_reader_would_change_are_refused(settings: dict[str, Any], message: str) -> None:
+    builder = kbat.BatchBuilder(**settings)
+    for _ in range(3):
+        builder.append(None, b"v", timestamp=0)
+    with pytest.raises(ValueError, match=message):
+        builder.finish()
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -337,6 +356,34 @@ def test_set_base_offset_of_a_magic_0_set_is_refused() -> None:
     with pytest.raises(ValueError, match="magic 0"):
         kbat.set_base_offset(data, 1000)
     assert data == before
+
+
+@pytest.mark.parametrize(("first", "refused"), [(3, [0, 2]), (0, [])])
+def test_set_base_offset_of_a_set_with_other_relative_offsets(first: int, refused: list[int]) -> None:
+    """Kafka refuses a wrapper offset below the last relative one, and reads 0 as no wrapper offset."""
+    inner = b"".join(build([(0, b"k", None)], magic=1, base_offset=first + at) for at in (0, 1))
+    wrapper = kbat.BatchBuilder(1, base_offset=20)
+    wrapper.append(None, gzip.compress(inner), timestamp=0)
+    data = bytearray(wrapper.finish())
+    data[17] = 1
+    data[12:16] = zlib.crc32(data[16:]).to_bytes(4)
+    assert [record.offset for record in records_of(bytes(data))] == [19, 20]
+    for base_offset in (0, 2, 50):
+        before = bytes(data)
+        if base_offset in refused:
+            with pytest.raises(ValueError, match=f"do not allow the base offset {base_offset}"):
+                kbat.set_base_offset(data, base_offset)
+            assert data == before
+        else:
+            kbat.set_base_offset(data, base_offset)
+            assert [record.offset for record in records_of(bytes(data))] == [base_offset, base_offset + 1]
+
+
+def test_an_edit_changes_its_batch_only() -> None:
+    one = build()
+    data = bytearray(one * 3 + b"rest")
+    kbat.set_base_offset(data, 7, position=len(one))
+    assert data == one + build(base_offset=7) + one + b"rest"
 
 
 def test_set_partition_leader_epoch_keeps_the_checksum() -> None:

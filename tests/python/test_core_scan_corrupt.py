@@ -461,4 +461,5 @@ def test_corruption_whose_offsets_are_outside_the_bounds_is_not_reported(tmp_pat
     for bounds, lost in [((15, None), 0), ((6, None), 0), ((5, None), 1), ((None, 5), 0), ((None, 6), 1)]:
         scan = kbat.scan(tmp_path, on_corrupt="report", start_offset=bounds[0], end_offset=bounds[1])
         errors = [row for row in scan.to_pyarrow().to_pylist() if row["error"]]
+        assert scan.stats is not None
         assert (len(errors), scan.stats.offsets_lost) == (lost, lost), bounds

@@ -171,3 +171,19 @@ def test_abort_removes_the_directory_that_the_write_made(tmp_path: Path) -> None
             path.mkdir()
         KbatWriter(ROWS, {"path": str(path)}, overwrite=False).abort([])
         assert path.exists() == is_kept
+
+
+def test_an_overwrite_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    for partition in range(2):
+        GrowingLog(tmp_path / f"a-{partition}").append(3, 3)
+    log = tmp_path / "a-0" / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[-3] ^= 1
+    log.write_bytes(content)
+    before = {path: path.read_bytes() for path in (tmp_path / "a-0").iterdir()}
+    rows: list[Row] = [("a", 0, None, b"x"), ("a", 1, None, b"y")]
+    with kbat.LogWriter(tmp_path / "a-1"), pytest.raises(ValueError, match="is using this directory"):
+        write(tmp_path, rows, overwrite=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "a-0").iterdir()} == before
+    write(tmp_path, rows, overwrite=True)
+    assert kbat.scan(tmp_path).to_pyarrow()["value"].to_pylist() == [b"x", b"y"]

@@ -54,7 +54,7 @@ pub(super) enum NextBatch {
     },
 }
 
-/// Which batches of a source are passed over by their headers.
+/// Which batches of a source are skipped by their headers.
 pub(super) struct HeaderPass {
     from: u64,
     bounds: RecordBounds,
@@ -70,7 +70,7 @@ impl HeaderPass {
         Self { from: current.source.window.0, bounds, is_sorted, is_gap_checked }
     }
 
-    /// Whether a batch is passed over. `floor` is the end of the batches before it.
+    /// Whether a batch is skipped. `floor` is the end of the batches before it.
     pub(super) fn over(&self, header: &BatchHeader, floor: Floor) -> bool {
         if header.is_control() || self.is_sorted && self.bounds.end_before(header) {
             return false; // a control batch to verify its checksum, the other to end the source

@@ -92,7 +92,8 @@ impl BatchBuilder {
             control: attributes.is_control(),
             partition_leader_epoch: fields.partition_leader_epoch,
             delete_horizon_ms: attributes.has_delete_horizon().then_some(fields.base_timestamp),
-            forced_last_offset: Some(fields.last_offset),
+            // sets of magic 0 and 1 end with their last record
+            forced_last_offset: Some(fields.last_offset).filter(|_| fields.magic == 2),
             base_timestamp: Some(fields.base_timestamp),
             max_timestamp: fields.max_timestamp,
             ..Self::default()

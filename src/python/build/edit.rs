@@ -2,13 +2,15 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::{PyByteArray, PyBytes, PySlice};
 
 use crate::format::control::ControlRecord;
+use crate::format::header::{BATCH_HEADER_LEN, BATCH_LENGTH_POSITION, LOG_OVERHEAD};
+use crate::num::usize_of;
 use crate::python::runtime::errors::OrRaise;
 
-/// Edits a `bytearray` from `position` on. Works on a copy and writes it back, so that other threads cannot change
-/// it during the edit.
+/// Edits the batch at `position` of a `bytearray`. Works on a copy of the batch and writes it back, so that other threads
+/// cannot change it during the edit.
 fn edit(
     data: &Bound<'_, PyAny>,
     position: usize,
@@ -20,14 +22,21 @@ fn edit(
             "data must be a bytearray, which can be edited in place, not {name}"
         )));
     };
-    let mut bytes = array.to_vec();
-    let Some(batch) = bytes.get_mut(position..) else {
+    if position > array.len() {
         return Err(PyValueError::new_err(format!("position {position} is past the end of the data")));
-    };
-    work(batch).or_raise(data.py())?;
-    let edited = PyBytes::new(data.py(), batch);
-    let whole = pyo3::types::PySlice::new(data.py(), isize::try_from(position).unwrap_or(isize::MAX), isize::MAX, 1);
-    array.set_item(whole, edited)
+    }
+    let slice = |len: usize| PySlice::new(data.py(), index(position), index(position.saturating_add(len)), 1);
+    let head: Vec<u8> = array.get_item(slice(BATCH_HEADER_LEN))?.extract()?;
+    let length = head.get(BATCH_LENGTH_POSITION..).and_then(|rest| rest.first_chunk()).copied();
+    let size = usize_of(u32::from_be_bytes(length.unwrap_or_default())).saturating_add(LOG_OVERHEAD);
+    let mut batch: Vec<u8> = array.get_item(slice(size.max(BATCH_HEADER_LEN)))?.extract()?;
+    work(&mut batch).or_raise(data.py())?;
+    array.set_item(slice(batch.len()), PyBytes::new(data.py(), &batch))
+}
+
+/// A position or an end as an index in Python.
+fn index(position: usize) -> isize {
+    isize::try_from(position).unwrap_or(isize::MAX)
 }
 
 /// Set the base offset of a batch, in place. Its checksum does not cover the offset.
