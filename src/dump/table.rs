@@ -50,7 +50,7 @@ pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) {
 }
 
 /// Offset, timestamp, and with `--print-data-log` key and value; otherwise their sizes. What a decoder returns, and a
-/// control record, is shown in the place of the value, as a whole.
+/// control record, is shown completely instead of key and value.
 ///
 /// # Errors
 /// Those of [`contents::write`] and [`control::write`].

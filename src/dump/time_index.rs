@@ -85,7 +85,7 @@ struct FoundBatch {
     last_offset: i64,
 }
 
-/// What is known of the batches from a position on: entries of a damaged index may go back and forth.
+/// The walk from a position on. It has marks, as the entries of a damaged index may go back and forth.
 struct Walk {
     start: u64,
     marks: Vec<Mark>,
