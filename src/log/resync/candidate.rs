@@ -63,6 +63,7 @@ pub(super) struct CandidateBounds {
     pub(super) cut: bool,
 }
 
+/// Does not check the leader epoch, which no checksum covers: the batch is intact if only that is damaged.
 fn is_sane_v2(header: &BatchHeader) -> bool {
     let least = usize_of(MIN_LENGTH_V2.cast_unsigned()).saturating_add(LOG_OVERHEAD);
     let delta = i64::from(header.last_offset_delta);
@@ -72,7 +73,6 @@ fn is_sane_v2(header: &BatchHeader) -> bool {
         && delta >= 0
         && header.stored_base_offset.checked_add(delta).is_some()
         && (0..=delta.saturating_add(1)).contains(&i64::from(header.stored_record_count))
-        && header.partition_leader_epoch >= -1
         && header.producer_id >= -1
         && header.producer_epoch >= -1
         && header.base_sequence >= -1

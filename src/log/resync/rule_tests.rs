@@ -188,3 +188,15 @@ fn an_offset_far_above_the_floor_is_not_plausible() {
     assert!(matches!(find(&bytes, 0, Some(7)), Next::End(_)));
     assert_eq!(find(&bytes, 0, None), Next::Batch(100));
 }
+
+/// The leader epoch is not part of the checksum, so the next batch is intact although it is damaged.
+#[test]
+fn a_batch_with_a_damaged_leader_epoch_is_found() {
+    for damaged_byte in [9, 66] {
+        let (first, mut second, third) = (batch(0, b"first"), batch(1, b"second"), batch(2, b"third"));
+        second[12] ^= 0x80;
+        let mut bytes = [first.clone(), second, third].concat();
+        bytes[damaged_byte] ^= 1;
+        assert_eq!(find(&bytes, 0, Some(0)), Next::Batch(u64_of(first.len())), "{damaged_byte}");
+    }
+}
