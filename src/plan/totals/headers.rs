@@ -21,6 +21,7 @@ use arrow_array::{Array, RecordBatch};
 use super::{Total, Totals, Wanted};
 use crate::arrow::{BatchColumn, BatchScan, ScanOptions, ScanSource, ScanStats};
 use crate::error::Result;
+use crate::log::resync::Floor;
 
 impl Totals {
     /// Adds the records of some sources, of which `options` excludes none by offset, time or transaction.
@@ -95,8 +96,7 @@ impl Unclear<'_> {
     /// Decodes the batches that remain.
     fn finish(mut self, totals: &mut Totals) -> Result<()> {
         if let Some(window) = self.window.take() {
-            let sources = vec![self.source.clone().within(window.start, window.end)];
-            totals.decode(sources, self.wanted, self.options)?;
+            totals.decode(vec![self.part(window)], self.wanted, self.options)?;
         }
         let Some(last) = self.last.take() else { return Ok(()) };
         if totals.offsets.is_some_and(|(_, high)| high >= last.last_offset) {
@@ -105,14 +105,19 @@ impl Unclear<'_> {
         self.decode_offsets(last.start..last.end, totals)
     }
 
+    /// The batches of a window, which begins with one. So they are read without a search for it.
+    fn part(&self, window: Range<u64>) -> ScanSource {
+        let part = self.source.clone().within(window.start, window.end);
+        ScanSource { begins_with_batch: true, before: Some(Floor::default()), ..part }
+    }
+
     /// Keeps a batch of which nothing is known.
     fn extend(&mut self, header: &HeaderFields, totals: &mut Totals) -> Result<()> {
         match &mut self.window {
             Some(window) if window.end == header.start => window.end = header.end,
             window => {
                 if let Some(before) = window.replace(header.start..header.end) {
-                    let sources = vec![self.source.clone().within(before.start, before.end)];
-                    totals.decode(sources, self.wanted, self.options)?;
+                    totals.decode(vec![self.part(before)], self.wanted, self.options)?;
                 }
             }
         }
@@ -123,7 +128,7 @@ impl Unclear<'_> {
     fn decode_offsets(&self, window: Range<u64>, totals: &mut Totals) -> Result<()> {
         let mut decoded = Totals::default();
         let wanted = Wanted(&[Total::MinOffset]);
-        decoded.decode(vec![self.source.clone().within(window.start, window.end)], wanted, self.options)?;
+        decoded.decode(vec![self.part(window)], wanted, self.options)?;
         totals.add(0, decoded.offsets, None);
         totals.stats = totals.stats.plus(&ScanStats { batches: 0, records: 0, ..decoded.stats });
         Ok(())
