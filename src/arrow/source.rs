@@ -1,5 +1,7 @@
 //! [`ScanSource`]: a file or buffer to scan.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::arrow::decoded::is_internal;
@@ -14,6 +16,7 @@ use crate::log::committed::Committed;
 use crate::log::resync::Floor;
 use crate::log::{Segment, SegmentReader, split_points};
 use crate::num::u64_of;
+use crate::store::listing::segment_bases;
 use crate::store::{SegmentFile, foreign_file};
 
 /// A file or buffer to scan, with its topic and partition if they are known.
@@ -73,6 +76,27 @@ impl ScanSource {
             source.next_base = base.filter(|_| is_neighbour);
         }
         sources
+    }
+
+    /// Gives segments the base offset of the next one in their directory, if several are from there. So a scan of a list
+    /// of segments skips those before its start offset, as that of a directory does.
+    pub(crate) fn find_neighbours(sources: &mut [Self]) {
+        let mut counts: HashMap<OsString, usize> = HashMap::new();
+        let key = |source: &Self| source.directory().map(|directory| directory.as_os_str().to_owned());
+        for directory in sources.iter().filter(|source| source.next_base.is_none()).filter_map(key) {
+            let count = counts.entry(directory).or_default();
+            *count = count.saturating_add(1);
+        }
+        let mut bases: HashMap<OsString, Vec<i64>> = HashMap::new();
+        for source in sources.iter_mut().filter(|source| source.next_base.is_none()) {
+            let (Some(directory), Some(own)) = (source.directory(), source.base_offset) else { continue };
+            let name = directory.as_os_str().to_owned();
+            if counts.get(&name).is_some_and(|count| *count > 1) {
+                // a directory that can't be listed: only more is read
+                let bases = bases.entry(name).or_insert_with(|| segment_bases(&directory).unwrap_or_default());
+                source.next_base = bases.get(bases.partition_point(|base| *base <= own)).copied();
+            }
+        }
     }
 
     /// A buffer of batches.

@@ -20,6 +20,7 @@ use crate::log::reader::SegmentReader;
 use crate::log::resync::{Next, Resync};
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
+use crate::store::names::MAX_SEGMENT_OFFSETS;
 
 /// The batches of one file or buffer.
 #[derive(Debug)]
@@ -56,12 +57,9 @@ pub(crate) enum Follower {
 }
 
 impl Follower {
-    /// Largest number of offsets between two batches: the largest that a segment may contain.
-    const MAX_GAP: i64 = 1 << 31;
-
     /// Whether a batch at `offset` can follow one that ends before `least`.
     pub(crate) fn can_reach(least: i64, offset: i64) -> bool {
-        (0..=Self::MAX_GAP).contains(&offset.saturating_sub(least))
+        (0..=MAX_SEGMENT_OFFSETS).contains(&offset.saturating_sub(least))
     }
 
     pub(crate) fn accepts(self, header: &BatchHeader, following: &BatchHeader) -> bool {

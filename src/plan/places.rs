@@ -29,6 +29,7 @@ use crate::num::u64_of;
 use crate::plan::logs::Log;
 use crate::plan::options::ReadOptions;
 use crate::store::SegmentFile;
+use crate::store::names::MAX_SEGMENT_OFFSETS;
 
 /// A batch whose header is valid, except perhaps for its offset.
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +100,9 @@ impl<'l> SegmentPlaces<'l> {
     /// Corruption that hides the offset, with `onCorrupt=fail`.
     pub(crate) fn start_of(&self, offset: i64) -> Result<u64> {
         if !self.knows(offset)? {
+            if self.impossible()? > 0 && offset >= self.end_offset()? {
+                return Ok(self.size);
+            }
             let number = self.number_of(offset)?;
             let before = number.checked_sub(1).and_then(|before| self.sound().ok()?.get(before));
             return Ok(before.map_or(0, ListedBatch::end));
@@ -144,7 +148,26 @@ impl<'l> SegmentPlaces<'l> {
         let certain =
             self.sound()?.last().map_or(self.segment.base_offset(), |batch| batch.last_offset.saturating_add(1));
         // an incomplete batch at the end does not change the offsets of the batches before it
-        Ok(end.map_or(certain, |end| certain.max(end.end_offset)))
+        Ok(end.map_or(certain, |end| certain.max(end.end_offset)).saturating_add(self.impossible()?))
+    }
+
+    /// Number of offsets of the batches at the end of a log whose offsets no segment can contain. They count as those after
+    /// the others, so that a read reports them.
+    fn impossible(&self) -> Result<i64> {
+        if self.next_base.is_some() {
+            return Ok(0);
+        }
+        let high = self.high();
+        let last = self.batches()?.iter().rev().take_while(|batch| batch.last_offset >= high);
+        Ok(last.fold(0, |sum: i64, batch| {
+            sum.saturating_add(batch.last_offset.saturating_sub(batch.first_offset()).saturating_add(1))
+        }))
+    }
+
+    /// The offset after those that the segment can contain.
+    fn high(&self) -> i64 {
+        let most = self.segment.base_offset().saturating_add(MAX_SEGMENT_OFFSETS);
+        self.next_base.map_or(most, |next| next.min(most))
     }
 
     /// Whether only zeros are at a position and after it, or nothing.
@@ -181,9 +204,9 @@ impl<'l> SegmentPlaces<'l> {
 
     /// Whether the offsets of a batch are before those of the next batch, or of the next segment after the last.
     fn is_in_order(&self, place: &OffsetPlace) -> Result<bool> {
-        if place.base_offset < self.segment.base_offset()
-            || self.next_base.is_some_and(|next| place.last_offset >= next)
-        {
+        // with `onCorrupt=fail`, the end offset is an error
+        let high = if self.options.fails() { self.next_base.unwrap_or(i64::MAX) } else { self.high() };
+        if place.base_offset < self.segment.base_offset() || place.last_offset >= high {
             return Ok(false);
         }
         match self.header_at(end_of_place(place)) {
@@ -294,7 +317,7 @@ impl<'l> SegmentPlaces<'l> {
         if let Some(batches) = self.sound.get() {
             return Ok(batches);
         }
-        let (low, high) = (self.segment.base_offset(), self.next_base.unwrap_or(i64::MAX));
+        let (low, high) = (self.segment.base_offset(), self.high());
         let is_inside = |batch: &&ListedBatch| {
             let (first, last) = (batch.first_offset(), batch.last_offset);
             low <= first && first <= last && last < high

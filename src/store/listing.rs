@@ -155,8 +155,18 @@ fn refuse_other_files(path: &Location) -> Result<()> {
 
 /// Returns the base offset of the next segment in the same directory.
 pub(crate) fn next_segment_base(path: &Location, base_offset: i64) -> Result<Option<i64>> {
-    let later = |name: &str| parse_base_offset(name).filter(|other| *other > base_offset);
-    Ok(path.directory().entries()?.iter().filter_map(|entry| later(entry.name())).min())
+    let bases = segment_bases(&path.directory())?;
+    Ok(bases.get(bases.partition_point(|other| *other <= base_offset)).copied())
+}
+
+/// The base offsets of the segments in a directory, in their order.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn segment_bases(directory: &Location) -> Result<Vec<i64>> {
+    let mut bases: Vec<i64> = directory.entries()?.iter().filter_map(|entry| parse_base_offset(entry.name())).collect();
+    bases.sort_unstable();
+    Ok(bases)
 }
 
 /// Lists the segments of a directory, and the files beside them that end with `.log` without the name of a segment.

@@ -23,6 +23,8 @@ pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
 /// Size limit of Kafka's segments in bytes: positions in an index are `i32`.
 pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
+/// Largest number of offsets in a segment: indexes have them relative to its base offset, in four bytes.
+pub(crate) const MAX_SEGMENT_OFFSETS: i64 = 1 << 31;
 
 /// Directories beside those of partitions that are not partitions.
 const OTHER_DIRECTORIES: [&str; 2] = ["remote-log-index-cache", "lost+found"];

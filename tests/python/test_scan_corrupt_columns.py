@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 import kbat
-from data import with_right_crc
+from data import build, with_right_crc
 from growing_log import GrowingLog, time_of
 
 if TYPE_CHECKING:
@@ -79,3 +79,35 @@ def test_reports_about_segments_do_not_depend_on_the_columns(columns: list[str],
     assert everything[0] is not None
     table = kbat.scan(tmp_path, view="segments", columns=columns, on_corrupt="report").to_pyarrow()
     assert table["error"].to_pylist() == everything
+
+
+def three_segments(directory: Path, end: bytes, size: int) -> None:
+    """Segments of one record each, of which the first ends with other bytes."""
+    directory.mkdir(parents=True)
+    for base_offset in (0, 11, 12):
+        content = build([(1, b"k", b"v")], base_offset=base_offset)
+        (directory / f"{base_offset:020}.log").write_bytes(content + (end[:size] if base_offset == 0 else b""))
+
+
+@pytest.mark.parametrize(("size", "ranges"), [(40, 1), (1_000, 2)])
+def test_corruption_before_a_later_segment_is_counted_once(size: int, ranges: int, tmp_path: Path) -> None:
+    lost = bytearray(build([(1, b"k", b"v")] * 10, base_offset=1))
+    lost[-3] ^= 1
+    three_segments(tmp_path / "t-0", bytes(lost) + bytes(50), size)
+    with pytest.raises(kbat.CorruptError):
+        kbat.scan(tmp_path).to_pyarrow()
+    scan = kbat.scan(tmp_path, on_corrupt="report")
+    errors = [row["error"] for row in scan.to_pyarrow().to_pylist() if row["error"]]
+    assert [(row["first_offset"], row["last_offset"]) for row in errors] == [(1, 10), (None, None)][:ranges]
+    assert scan.stats is not None
+    assert (scan.stats.offsets_lost, scan.stats.batches_skipped) == (10, ranges)
+
+
+def test_a_list_of_segments_is_read_like_their_directory(tmp_path: Path) -> None:
+    lost = bytearray(build([(1, b"k", b"v")] * 10, base_offset=1))
+    lost[-3] ^= 1
+    three_segments(tmp_path / "t-0", bytes(lost), 1_000)
+    paths = sorted((tmp_path / "t-0").iterdir())
+    sources: list[Any] = [tmp_path, paths, kbat.find_segments(tmp_path), kbat.split(tmp_path, 1), paths[1:]]
+    for source in sources:
+        assert kbat.scan(source, start_offset=11).to_pyarrow()["offset"].to_pylist() == [11, 12]

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from data import build
 from growing_log import GrowingLog, time_of
+from kbat.spark.options import parse_options
+from kbat.spark.schema import schema_of
+from kbat.spark.stream import KbatStreamReader
 from test_spark_stream_reader import reader, rows
 
 if TYPE_CHECKING:
@@ -62,3 +66,21 @@ def test_a_first_micro_batch_that_would_start_after_its_end_is_lost_data(tmp_pat
         source.partitions(start, offsets(20))
     with pytest.warns(UserWarning, match="starts at offset 25, and ends at 20"):
         assert reader(tmp_path, failOnDataLoss="false").partitions(start, offsets(20)) == []
+
+
+def test_stream_ends_after_a_batch_whose_offset_no_segment_can_have(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    damaged = bytearray(build([(1, b"k", b"v")] * 2, base_offset=2))
+    damaged[3] = 2
+    log.append_bytes(bytes(damaged))
+    options = parse_options({"path": str(tmp_path), "startingOffsets": "earliest", "onCorrupt": "report"})
+    source = KbatStreamReader(schema_of(options.column_names, options.view), options)
+    start = source.initialOffset()
+    end = source.latestOffset(start, source.getDefaultReadLimit())
+    assert end == offsets(4)
+    found = [row for task in source.partitions(start, end) for part in source.read(task) for row in part.to_pylist()]
+    assert [row["offset"] for row in found if not row["error"]] == [0, 1]
+    [error] = [row["error"] for row in found if row["error"]]
+    assert "an offset within 2^31 of the segment's" in error["message"]
+    assert (error["first_offset"], error["last_offset"]) == (2, 3)

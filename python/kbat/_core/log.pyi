@@ -340,7 +340,8 @@ class PartitionLog:
         """The offset up to which a ``read_committed`` consumer may read.
 
         The first offset of the earliest transaction that is still open at the end of the log, or ``end_offset`` if
-        none is.
+        none is. Corrupt batches are skipped, and so are transactions that begin in them: a scan with
+        ``isolation="read_committed"`` raises an error for these.
         """
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:

@@ -53,7 +53,8 @@ impl CurrentSource {
         let is_end = !skipped.is_followed && reader.tail()? != SegmentTail::Partial;
         let next_offset = if is_end { self.next_base()? } else { next_offset };
         let reported = self.skipped_bytes(position, skipped.length, (self.floor.next(), next_offset), error);
-        Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..reported })
+        let may_be_cut = is_tail && !skipped.is_followed && self.next_base()?.is_none();
+        Ok(SkippedBytes { is_cut: may_be_cut, ..reported })
     }
 
     /// Skips the bytes after the last batch if they are corruption: an incomplete batch within the bounds, or zeros
@@ -66,8 +67,7 @@ impl CurrentSource {
                 let Some(error) = self.tail_error(tail)? else { return Ok(None) };
                 let (length, next_base) = (self.walk.reader.remainder_len(), self.next_base()?);
                 self.walk.reader.seek(position.saturating_add(length));
-                let reported = self.skipped_bytes(position, length, (self.floor.next(), next_base), error);
-                Ok(Some(SkippedBytes { is_cut: true, ..reported }))
+                Ok(Some(self.skipped_bytes(position, length, (self.floor.next(), next_base), error)))
             }
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if self.walk.reader.is_written_since()? => Ok(None),
             SegmentTail::Partial | SegmentTail::Corrupt { .. } => {
@@ -137,13 +137,16 @@ impl CurrentSource {
         self.source.next_base.map_or_else(|| next_segment_base(path, base_offset), |base| Ok(Some(base)))
     }
 
+    /// Describes corruption. Offsets that were reported before are not reported again.
     pub(super) fn skipped_bytes(
-        &self,
+        &mut self,
         position: u64,
         length: u64,
         offsets: (Option<i64>, Option<i64>),
         error: Error,
     ) -> SkippedBytes {
+        let offsets = (offsets.0.max(self.reported.filter(|_| self.is_sorted())), offsets.1);
+        self.reported = self.reported.max(offsets.1);
         let error = self.walk.storage_error(position, length).unwrap_or(error);
         let (kind, origin) = (error.kind().name(), self.source.origin.clone());
         let message = self.source.locate(error).to_string();

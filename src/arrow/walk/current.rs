@@ -12,6 +12,7 @@ use crate::format::header::BatchHeader;
 use crate::log::committed::{Committed, offset_fault};
 use crate::log::resync::Floor;
 use crate::log::walk::{BatchWalk, Follower};
+use crate::store::names::MAX_SEGMENT_OFFSETS;
 
 /// The open source.
 pub(super) struct CurrentSource {
@@ -27,6 +28,8 @@ pub(super) struct CurrentSource {
     pub(super) len: u64,
     /// The last batch, if it was skipped by its header.
     pub(super) unverified: Option<BatchHeader>,
+    /// The offset after those that were reported as lost.
+    pub(super) reported: Option<i64>,
 }
 
 /// The next item of a source.
@@ -186,7 +189,7 @@ impl CurrentSource {
     }
 
     /// Finds a damaged offset, which no checksum covers, in a batch that seems to be after the bounds: it is after a
-    /// gap, and the next batch or segment has a lower offset.
+    /// gap, and the next batch or segment has a lower offset, or no segment can contain it.
     pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<NextBatch>> {
         let base_offset = header.stored_base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
@@ -195,13 +198,17 @@ impl CurrentSource {
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => None,
         };
-        let (end, last, expected) = match (behind, self.source.next_base) {
-            (Some(behind), _) => {
+        let (end, last, expected) = match (behind, self.source.next_base, self.source.base_offset) {
+            (Some(behind), ..) => {
                 let offset = behind.stored_base_offset;
                 (offset, offset, "an offset below that of the next batch")
             }
-            (None, Some(offset)) => (offset, offset.saturating_sub(1), "an offset below that of the next segment"),
-            (None, None) => return Ok(None),
+            (None, Some(offset), _) => (offset, offset.saturating_sub(1), "an offset below that of the next segment"),
+            (None, None, Some(base)) if base_offset.saturating_sub(base) >= MAX_SEGMENT_OFFSETS => {
+                let count = header.next_offset().saturating_sub(base_offset);
+                (next.saturating_add(count), next, "an offset within 2^31 of the segment's")
+            }
+            (None, None, _) => return Ok(None),
         };
         if self.floor.damaged_gap(base_offset, last).is_none() {
             return Ok(None);

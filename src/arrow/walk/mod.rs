@@ -206,12 +206,12 @@ impl SourceWalk {
         Ok(skipped.and_then(|skipped| self.count(skipped)).map_or(Step::Batch, Step::SkippedBytes))
     }
 
-    /// Counts corruption that begins in the source's window and may have offsets within the bounds, and drops it
-    /// otherwise.
+    /// Counts corruption that begins in the source's window, and drops it otherwise. Without a window, which is planned so
+    /// that one read has it, it is dropped if its offsets are outside the bounds.
     fn count(&mut self, skipped: SkippedBytes) -> Option<SkippedBytes> {
-        let is_wanted = |current: &CurrentSource| {
-            let is_inside = skipped.position >= current.source.window.0;
-            is_inside && !(current.is_sorted() && current.bounds.pass_over_offsets(skipped.offsets))
+        let is_wanted = |current: &CurrentSource| match current.source.window {
+            (0, u64::MAX) => !(current.is_sorted() && current.bounds.pass_over_offsets(skipped.offsets)),
+            (start, _) => skipped.position >= start,
         };
         if !self.current.as_ref().is_some_and(is_wanted) {
             return None;
@@ -251,6 +251,9 @@ impl SourceWalk {
                 let stable = transactions.last_stable_offset();
                 bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
             }
+            if bounds.pass_over_segment(source.base_offset, source.next_base) {
+                return Ok(None);
+            }
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
@@ -258,8 +261,17 @@ impl SourceWalk {
         reader.stop_at(source.window.1);
         let floor = floor_at(&source, position, options)?;
         let walk = BatchWalk::new(reader, &options.limits);
-        let is_header_trusted = true;
-        Ok(Some(CurrentSource { source, walk, bounds, committed, floor, is_header_trusted, len: 0, unverified: None }))
+        Ok(Some(CurrentSource {
+            source,
+            walk,
+            bounds,
+            committed,
+            floor,
+            is_header_trusted: true,
+            len: 0,
+            unverified: None,
+            reported: None,
+        }))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::log::resync::Resync;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::Follower;
+use crate::store::names::MAX_SEGMENT_OFFSETS;
 
 /// Whether a lookup could use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -215,7 +216,7 @@ impl Segment {
             let error = Error::new(kind).at(last.position()).in_batch(last.stored_base_offset).in_field("base_offset");
             return Err(self.location().locate(error));
         }
-        if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > 1 << 31) {
+        if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > MAX_SEGMENT_OFFSETS) {
             let kind = ErrorKind::InvalidValue {
                 value: last.stored_base_offset,
                 expected: "an offset within 2^31 of the segment's",

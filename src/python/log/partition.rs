@@ -169,7 +169,8 @@ impl PyPartitionLog {
     /// The offset up to which a ``read_committed`` consumer may read.
     ///
     /// The first offset of the earliest transaction that is still open at the end of the log, or ``end_offset`` if
-    /// none is.
+    /// none is. Corrupt batches are skipped, and so are transactions that begin in them: a scan with
+    /// ``isolation="read_committed"`` raises an error for these.
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         py.detach(|| self.0.last_stable_offset()).or_raise(py)

@@ -56,6 +56,7 @@ pub(crate) fn sources(
         }
     }
     refuse_overlaps(&all)?;
+    py.detach(|| ScanSource::find_neighbours(&mut all));
     Ok(all)
 }
 
