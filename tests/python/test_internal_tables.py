@@ -10,7 +10,7 @@ import pytest
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, json_of, on_terminal, run
-from data import build, read_text
+from data import answer, build, read_text
 from test_internal_view import shown
 
 if TYPE_CHECKING:
@@ -42,24 +42,23 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def latest_commits(case: str) -> dict[str, Any]:
-    """The committed values by key, from the text of `kafka-dump-log` and the offsets that a consumer got."""
-    source = CORPUS / case
-    committed = set(
-        kbat.scan(source, isolation="read_committed", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
-    )
-    found: dict[str, Any] = {}
+    """The committed values by key, from the text of `kafka-dump-log` and the batches that Kafka's classes read."""
+    lines = {line.batch["baseOffset"]: line.batch for line in answer(CORPUS / case / LOG).batches if line.batch}
+    found: dict[str, tuple[int, Any]] = {}
+    pending: dict[int, dict[str, tuple[int, Any]]] = {}
     for _, offset, text in shown(case):
-        if not text.startswith("key: ") or offset not in committed:
-            continue
-        key, _, value = text.removeprefix("key: ").partition(" payload: ")
-        fields = json.loads(key)
-        if fields["type"] in {"0", "1"}:
-            name = json.dumps(fields["data"])
-            if value == "<DELETE>":
-                found.pop(name, None)
-            else:
-                found[name] = json.loads(value)["data"]
-    return found
+        batch = lines[max(base for base in lines if base <= offset)]
+        own = pending.setdefault(batch["producerId"], {}) if batch["isTransactional"] else found
+        if batch["isControl"]:
+            ended = pending.pop(batch["producerId"], {}) if "COMMIT" in text else {}
+            found |= {name: one for name, one in ended.items() if one[0] > found.get(name, (-1, None))[0]}
+        elif text.startswith("key: "):
+            key, _, value = text.removeprefix("key: ").partition(" payload: ")
+            fields = json.loads(key)
+            if fields["type"] in {"0", "1"}:
+                data = None if value == "<DELETE>" else json.loads(value)["data"]
+                own[json.dumps(fields["data"])] = (offset, data)
+    return {name: data for name, (_, data) in found.items() if data is not None}
 
 
 def test_offsets_are_the_latest_that_kafka_shows() -> None:

@@ -62,7 +62,8 @@ def groups(  # noqa: PLR0913 - options
 
     PATH is a log directory with partitions of this topic, or one of these partitions. The lag is the end offset of the
     partition's log minus the committed offset; it is unknown (-) for partitions that are not in the same log directory.
-    Offsets of open and aborted transactions do not count, and neither do expired offsets.
+    Offsets of open and aborted transactions do not count. Tombstones, which a broker writes when an offset expires or
+    its topic is deleted, remove offsets.
 
     Examples: `kbat groups /var/lib/kafka/data`, `kbat groups /var/lib/kafka/data --group 'billing-*'`
 
@@ -92,7 +93,7 @@ def _read(path: Location, groups: list[str] | None, topics: list[str] | None) ->
     segments = locate([path]).segments
     check_topic(path, segments, _INTERNAL)
     with decoding(path, _INTERNAL), progress("reading") as callback:
-        state = Groups(str(path), isolation="read_committed", progress=callback, **path.options)
+        state = Groups(str(path), {"isolation": "read_committed", **path.options}, progress=callback)
     note_incomplete(path, segments, _INTERNAL)
     end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}

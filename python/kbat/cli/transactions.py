@@ -120,7 +120,7 @@ def _transactional_ids(path: Location, logs: list[Log]) -> list[dict[str, Any]] 
     from kbat.internal.transactions import identified  # noqa: PLC0415 - few directories need it
 
     with warnings_as_notes():
-        return identified(sources, **path.options)
+        return identified(sources, path.options)
 
 
 def _read(log: Log) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

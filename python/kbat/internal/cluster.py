@@ -166,8 +166,7 @@ def _records(path: str, options: dict[str, Any]) -> Iterator[tuple[str, Fields]]
     """Yield type and fields of the records: those of the newest snapshot, then those of the log after it."""
     undecoded = Undecoded()
     for source, start in _sources(path, options):
-        for row in rows(find(source, _TOPIC, start_offset=start, **options)):
-            undecoded.see(row)
+        for row in rows(find(source, _TOPIC, {"start_offset": start, **options}), undecoded):
             if row.reason is None and row.type is not None:
                 yield row.type, fields(row.value)
     undecoded.warn("topics")

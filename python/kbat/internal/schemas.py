@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kbat.internal.records import Undecoded, fields, find, latest, table
+from kbat.internal.records import Undecoded, fields, latest, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ def schemas(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 - those of
     """
     import pyarrow as pa  # noqa: PLC0415 - optional, and slow to import
 
-    found = latest(find(source, _TOPIC, **options), ["SCHEMA", "DELETE_SUBJECT"], "schemas")
+    found = latest(source, _TOPIC, options, ["SCHEMA", "DELETE_SUBJECT"], what="schemas")
     deleted: dict[str, int] = {}
     records = []
     malformed = Undecoded()
