@@ -208,33 +208,6 @@ def test_transactional_ids_are_the_latest_that_kafka_shows(directory: Path) -> N
     assert [one["transactional_id"] for one in ids] == sorted(found)
 
 
-def test_schemas_of_a_registry() -> None:
-    def key(subject: str, version: int) -> bytes:
-        return json.dumps({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}).encode()
-
-    def value(subject: str, version: int, **more: Any) -> bytes:  # noqa: ANN401 - JSON
-        return json.dumps({"subject": subject, "version": version, "id": 7, "schema": "{}", **more}).encode()
-
-    data = build(
-        [
-            (0, b'{"keytype":"NOOP","magic":0}', None),
-            (0, key("a", 1), value("a", 1)),
-            (0, key("a", 2), value("a", 2, id=8, schemaType="PROTOBUF", deleted=False)),
-            (0, key("b", 1), value("b", 1)),
-            (0, key("b", 1), None),
-            (0, key("c", 1), value("c", 1, deleted=True)),
-            (0, b'{"keytype":"DELETE_SUBJECT","subject":"a","magic":0}', b'{"subject":"a","version":1}'),
-        ]
-    )
-    assert kbat.schemas(data).to_pylist() == [
-        {"subject": "a", "version": 1, "id": 7, "schema_type": "AVRO", "schema": "{}", "is_deleted": True},
-        {"subject": "a", "version": 2, "id": 8, "schema_type": "PROTOBUF", "schema": "{}", "is_deleted": False},
-        {"subject": "c", "version": 1, "id": 7, "schema_type": "AVRO", "schema": "{}", "is_deleted": True},
-    ]
-    with pytest.warns(UserWarning, match="schemas may be missing or old: 1 record"):
-        assert kbat.schemas(build([(0, key("a", 1), b"no JSON")])).num_rows == 0
-
-
 @pytest.mark.parametrize("command", ["groups", "topics", "transactions"])
 def test_command_fits_a_narrow_terminal(command: str, directory: Path) -> None:
     lines = on_terminal(80, command, directory).splitlines()

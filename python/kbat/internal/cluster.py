@@ -93,7 +93,7 @@ def described(source: str | os.PathLike[str], options: Options) -> list[Fields]:
     stores = {name: options[name] for name in _STORES if name in options}
     log = _log(path, stores)
     reading = _of_file(path, options) if log is None else _of_log(log, options)
-    reading.undecoded.warn("topics")
+    reading.undecoded.warn("topics", stacklevel=4)
     return reading.cluster.rows()
 
 

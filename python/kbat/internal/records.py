@@ -63,8 +63,8 @@ def find(source: Any, topic: str, options: Options, columns: Iterable[str] = _CO
             found = scan(source, topic=topic, **common)
         except ValueError:
             raise error from None
-        # a decoder reads other topics, too
-        if any(name != topic for name, _ in found.topic_partitions):
+        # with a decoder, a scan reads other topics, too
+        if "decoder" in options and any(name != topic for name, _ in found.topic_partitions):
             raise
         return found
 
@@ -134,8 +134,13 @@ class Undecoded:
         """Count a record that could not be decoded."""
         self._reasons[reason] += 1
 
-    def warn(self, what: str) -> None:
-        """Warn about them. `what` names the rows that they may belong to."""
+    def warn(self, what: str, stacklevel: int = 5) -> None:
+        """Warn about them.
+
+        Args:
+            what: Name of the rows that they may belong to.
+            stacklevel: Number of calls from here to the line that the warning names, that of the user.
+        """
         found = []
         if self._reasons:
             reason, _ = self._reasons.most_common(1)[0]
@@ -146,7 +151,7 @@ class Undecoded:
         if found:
             message = f"{what} may be missing or old: {'; '.join(found)}"
             is_all = bool(self._reasons) and not self._is_any_decoded
-            warnings.warn(UndecodedWarning(message, is_all=is_all), stacklevel=4)
+            warnings.warn(UndecodedWarning(message, is_all=is_all), stacklevel=stacklevel)
 
     def _losses(self) -> str:
         ranges = f"{_count(self._lost_ranges, 'corrupt range')}, " if self._lost_ranges else ""
