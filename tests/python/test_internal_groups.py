@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from command_line import LOG, json_of
+from command_line import LOG, json_of, run
 from data import build, patched
 
 if TYPE_CHECKING:
@@ -170,3 +170,39 @@ def test_arguments_that_kbat_sets_are_refused_by_name() -> None:
                 function(b"", **{name: value})
     with pytest.raises(TypeError, match="unexpected keyword argument 'wanted'"):
         kbat.consumer_groups(b"", wanted=["GroupMetadata"])
+
+
+def lag_directory(path: Path, commits: Commits) -> Path:
+    """A log directory with a topic of 10 records, and a commit for it by each group."""
+    log = Log()
+    log.add(commits)
+    log.write(path / "__consumer_offsets-0")
+    (path / "orders-0").mkdir()
+    (path / "orders-0" / LOG).write_bytes(build([(NOW, b"key", b"value")] * 10))
+    return path
+
+
+def test_no_offset_has_no_lag(tmp_path: Path) -> None:
+    path = lag_directory(tmp_path, {"none": -1, "some": 4})
+    offsets = {one["group"]: one["offsets"][0] for one in json_of("groups", path)["groups"]}
+    assert [offsets["none"][name] for name in ("offset", "end_offset", "lag")] == [-1, 10, None]
+    assert [offsets["some"][name] for name in ("offset", "end_offset", "lag")] == [4, 10, 6]
+    assert run("groups", path).stdout.endswith("2 groups, 2 offsets; total lag 6\n")
+    assert run("groups", path, "--group", "none").stdout.endswith("1 group, 1 offset\n")
+
+
+def test_negative_lag_does_not_reduce_the_total(tmp_path: Path) -> None:
+    path = lag_directory(tmp_path, {"ahead": 1000, "some": 4})
+    offsets = {one["group"]: one["offsets"][0] for one in json_of("groups", path)["groups"]}
+    assert (offsets["ahead"]["lag"], offsets["some"]["lag"]) == (-990, 6)
+    assert run("groups", path).stdout.endswith("2 groups, 2 offsets; total lag 6\n")
+
+
+def test_topic_without_offsets_is_an_error(tmp_path: Path) -> None:
+    path = lag_directory(tmp_path, {"some": 4})
+    for options in (("--topic", "nothing"), ("--topic", "nothing", "--group", "some")):
+        done = run("groups", path, *options)
+        assert (done.exit_code, done.stdout, done.stderr) == (
+            2, "", "kbat: no topic matches 'nothing'; omit --topic to see all topics\n"
+        )  # fmt: skip
+    assert run("groups", path, "--topic", "nothing", "--topic", "ord*").exit_code == 0
