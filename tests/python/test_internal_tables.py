@@ -10,7 +10,7 @@ import pytest
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, json_of, on_terminal, run
-from data import build, read_text
+from data import answer, build, read_text
 from test_internal_view import shown
 
 if TYPE_CHECKING:
@@ -42,24 +42,23 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def latest_commits(case: str) -> dict[str, Any]:
-    """The committed values by key, from the text of `kafka-dump-log` and the offsets that a consumer got."""
-    source = CORPUS / case
-    committed = set(
-        kbat.scan(source, isolation="read_committed", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
-    )
-    found: dict[str, Any] = {}
+    """The committed values by key, from the text of `kafka-dump-log` and the batches that Kafka's classes read."""
+    lines = {line.batch["baseOffset"]: line.batch for line in answer(CORPUS / case / LOG).batches if line.batch}
+    found: dict[str, tuple[int, Any]] = {}
+    pending: dict[int, dict[str, tuple[int, Any]]] = {}
     for _, offset, text in shown(case):
-        if not text.startswith("key: ") or offset not in committed:
-            continue
-        key, _, value = text.removeprefix("key: ").partition(" payload: ")
-        fields = json.loads(key)
-        if fields["type"] in {"0", "1"}:
-            name = json.dumps(fields["data"])
-            if value == "<DELETE>":
-                found.pop(name, None)
-            else:
-                found[name] = json.loads(value)["data"]
-    return found
+        batch = lines[max(base for base in lines if base <= offset)]
+        own = pending.setdefault(batch["producerId"], {}) if batch["isTransactional"] else found
+        if batch["isControl"]:
+            ended = pending.pop(batch["producerId"], {}) if "COMMIT" in text else {}
+            found |= {name: one for name, one in ended.items() if one[0] > found.get(name, (-1, None))[0]}
+        elif text.startswith("key: "):
+            key, _, value = text.removeprefix("key: ").partition(" payload: ")
+            fields = json.loads(key)
+            if fields["type"] in {"0", "1"}:
+                data = None if value == "<DELETE>" else json.loads(value)["data"]
+                own[json.dumps(fields["data"])] = (offset, data)
+    return {name: data for name, (_, data) in found.items() if data is not None}
 
 
 def test_offsets_are_the_latest_that_kafka_shows() -> None:
@@ -207,33 +206,6 @@ def test_transactional_ids_are_the_latest_that_kafka_shows(directory: Path) -> N
     assert {row["state"] for row in found.values()} == {"Ongoing", "CompleteCommit", "CompleteAbort"}
     ids = json_of("transactions", directory)["transactional_ids"]
     assert [one["transactional_id"] for one in ids] == sorted(found)
-
-
-def test_schemas_of_a_registry() -> None:
-    def key(subject: str, version: int) -> bytes:
-        return json.dumps({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}).encode()
-
-    def value(subject: str, version: int, **more: Any) -> bytes:  # noqa: ANN401 - JSON
-        return json.dumps({"subject": subject, "version": version, "id": 7, "schema": "{}", **more}).encode()
-
-    data = build(
-        [
-            (0, b'{"keytype":"NOOP","magic":0}', None),
-            (0, key("a", 1), value("a", 1)),
-            (0, key("a", 2), value("a", 2, id=8, schemaType="PROTOBUF", deleted=False)),
-            (0, key("b", 1), value("b", 1)),
-            (0, key("b", 1), None),
-            (0, key("c", 1), value("c", 1, deleted=True)),
-            (0, b'{"keytype":"DELETE_SUBJECT","subject":"a","magic":0}', b'{"subject":"a","version":1}'),
-        ]
-    )
-    assert kbat.schemas(data).to_pylist() == [
-        {"subject": "a", "version": 1, "id": 7, "schema_type": "AVRO", "schema": "{}", "is_deleted": True},
-        {"subject": "a", "version": 2, "id": 8, "schema_type": "PROTOBUF", "schema": "{}", "is_deleted": False},
-        {"subject": "c", "version": 1, "id": 7, "schema_type": "AVRO", "schema": "{}", "is_deleted": True},
-    ]
-    with pytest.warns(UserWarning, match="schemas may be missing or old: 1 record"):
-        assert kbat.schemas(build([(0, key("a", 1), b"no JSON")])).num_rows == 0
 
 
 @pytest.mark.parametrize("command", ["groups", "topics", "transactions"])

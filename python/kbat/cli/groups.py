@@ -61,8 +61,10 @@ def groups(  # noqa: PLR0913 - options
     """Show the committed offsets of every group, from the records of `__consumer_offsets`.
 
     PATH is a log directory with partitions of this topic, or one of these partitions. The lag is the end offset of the
-    partition's log minus the committed offset; it is unknown (-) for partitions that are not in the same log directory.
-    Offsets of open and aborted transactions do not count, and neither do expired offsets.
+    partition's log minus the committed offset; it is unknown (-) for partitions that are not in the same log directory,
+    and for a committed offset of -1, which means that there is none. It is negative for a log that is older than the
+    offset; the total counts it as 0. Offsets of open and aborted transactions do not count. Tombstones, which a broker
+    writes when an offset expires or its topic is deleted, remove offsets.
 
     Examples: `kbat groups /var/lib/kafka/data`, `kbat groups /var/lib/kafka/data --group 'billing-*'`
 
@@ -81,7 +83,8 @@ def groups(  # noqa: PLR0913 - options
         return
     rows = [{"group": one["group"], **offset} for one in found for offset in one["offsets"]]
     write_table(str(path), _COLUMNS, map(_cells, rows), wide=wide)
-    known = [row["lag"] for row in rows if row["lag"] is not None]
+    # a log that was copied before the offsets does not reduce the lag of others
+    known = [max(row["lag"], 0) for row in rows if row["lag"] is not None]
     lag = f"; total lag {sum(known):,}" if known else ""
     output.write_line(f"{output.count_text(len(found), 'group')}, {output.count_text(len(rows), 'offset')}{lag}")
 
@@ -92,17 +95,22 @@ def _read(path: Location, groups: list[str] | None, topics: list[str] | None) ->
     segments = locate([path]).segments
     check_topic(path, segments, _INTERNAL)
     with decoding(path, _INTERNAL), progress("reading") as callback:
-        state = Groups(str(path), isolation="read_committed", progress=callback, **path.options)
+        state = Groups(str(path), {"isolation": "read_committed", **path.options}, progress=callback)
     note_incomplete(path, segments, _INTERNAL)
     end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}
     if groups and not found:
         message = f"no group matches {', '.join(map(repr, groups))}; omit --group to see all groups"
         raise ValueError(message)
-    for row in state.offsets():
+    offsets = state.offsets()
+    if topics and not any(_matches(row["topic"], topics) for row in offsets):
+        message = f"no topic matches {', '.join(map(repr, topics))}; omit --topic to see all topics"
+        raise ValueError(message)
+    for row in offsets:
         if row["group"] in found and _matches(row["topic"], topics):
             end = end_of(row["topic"], row["partition"])
-            lag = None if end is None or row["offset"] is None else end - row["offset"]
+            is_known = end is not None and row["offset"] is not None and row["offset"] >= 0
+            lag = end - row["offset"] if is_known else None
             found[row["group"]]["offsets"].append(
                 {name: value for name, value in row.items() if name != "group"} | {"end_offset": end, "lag": lag}
             )

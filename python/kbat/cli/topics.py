@@ -34,9 +34,9 @@ def topics(  # noqa: PLR0913 - options
     """Show ids, partitions and configurations of a cluster's topics, from `__cluster_metadata`.
 
     PATH is a log directory of a controller or broker that contains `__cluster_metadata-0`, this partition, or a
-    `.checkpoint` file, which is a snapshot. The state is that of the newest snapshot and the log after it. "out of
-    sync" counts the replicas that are not in sync with their leader. Configurations are those that were set for the
-    topic, not defaults.
+    `.checkpoint` file, which is a snapshot. The state is that of the newest complete snapshot and the log after it.
+    "out of sync" counts the replicas that are not in sync with their leader. Configurations are those that were set for
+    the topic, not defaults.
 
     Examples: `kbat topics /var/lib/kafka/data`, `kbat topics /var/lib/kafka/data --topic 'orders*' --json`
 
@@ -44,8 +44,8 @@ def topics(  # noqa: PLR0913 - options
     `replicas`, `isr`, `adding_replicas`, `removing_replicas`, `eligible_leader_replicas`, `last_known_elr`; `configs`,
     an object.
 
-    Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, and for a PATH without
-    `__cluster_metadata-0`.
+    Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, for a PATH without
+    `__cluster_metadata-0`, and for an incomplete snapshot without a log that replaces it.
     """
     from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
@@ -53,7 +53,7 @@ def topics(  # noqa: PLR0913 - options
     segments = locate([path]).segments
     check_topic(path, segments, _TOPIC)
     with decoding(path, _TOPIC):
-        found = described(str(path), **path.options)
+        found = described(str(path), path.options)
     note_incomplete(path, segments, _TOPIC)
     rows = [one for one in found if not topic or any(fnmatchcase(one["topic"], pattern) for pattern in topic)]
     if topic and not rows:

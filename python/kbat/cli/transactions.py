@@ -19,6 +19,7 @@ from kbat.cli.options import (
     selection,
 )
 from kbat.cli.partitions import (
+    Errors,
     Log,
     fail_for,
     json_errors,
@@ -29,6 +30,7 @@ from kbat.cli.partitions import (
     read_each,
     warnings_as_notes,
 )
+from kbat.cli.place import quiet
 from kbat.cli.table import Column, write_table
 
 _STATE_TOPIC = "__transaction_state"
@@ -76,27 +78,30 @@ def transactions(  # noqa: PLR0913 - options
 ) -> None:
     """Show transactional ids, open transactions, and the ranges of aborted ones.
 
-    Transactional ids and their states come from the partitions of `__transaction_state` in PATH. Open transactions
+    Transactional ids and their states come from all partitions of `__transaction_state` in PATH; --topic and
+    --partition select open and aborted transactions. Open transactions
     hold back `read_committed` consumers: they read up to the smallest "first offset" of a partition. The "marker
     offset" of an aborted transaction is that of its abort marker. Of a `.log` file, aborted transactions are those in
     the `.txnindex` file beside it.
 
     Examples: `kbat transactions /var/lib/kafka/data`, `kbat transactions /var/lib/kafka/data/orders-0`
 
-    JSON: `path`; `transactional_ids`, null without `__transaction_state`: `transactional_id`, `state`, `producer_id`,
-    `producer_epoch`, `timeout_ms`, `partitions` (`topic`, `partition`), `start_timestamp`, `update_timestamp`;
-    `open`: `topic`, `partition`, `producer_id`, `producer_epoch`, `first_offset`, `timestamp`, `transactional_id`,
-    null if unknown; `aborted`: `topic`, `partition`, `producer_id`, `first_offset`, `marker_offset`,
-    `last_stable_offset`; `errors`, the partitions that can't be read: `path`, `error`.
+    JSON: `path`; `transactional_ids`, null if no partition of `__transaction_state` can be read: `transactional_id`,
+    `state`, `producer_id`, `producer_epoch`, `timeout_ms`, `partitions` (`topic`, `partition`), `start_timestamp`,
+    `update_timestamp`; `open`: `topic`, `partition`, `producer_id`, `producer_epoch`, `first_offset`, `timestamp`,
+    `transactional_id`, null if unknown; `aborted`: `topic`, `partition`, `producer_id`, `first_offset`,
+    `marker_offset`, `last_stable_offset`; `errors`, the partitions that can't be read: `path`, `error`.
 
     Exit codes: 0; 1 for an empty directory and for partitions that can't be read; 2 for wrong arguments and for a PATH
     that is not a log.
     """
     path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    logs = logs_of(path, selection(topic, partition))
-    ids = _transactional_ids(path, logs)
+    chosen = selection(topic, partition)
+    logs = logs_of(path, chosen)
+    ids, unread = _transactional_ids(path, _states(path, logs) if chosen else logs)
     names = {one["producer_id"]: one["transactional_id"] for one in ids or ()}
     found, errors, incomplete = read_each(logs, _read, "reading")
+    errors = list({**dict(unread), **dict(errors)}.items())
     opened = [
         {**name_of(log), **one, "transactional_id": names.get(one["producer_id"])}
         for log, (running, _) in found
@@ -112,15 +117,34 @@ def transactions(  # noqa: PLR0913 - options
     fail_for(path, errors)
 
 
-def _transactional_ids(path: Location, logs: list[Log]) -> list[dict[str, Any]] | None:
-    """Return the transactional ids; None without their topic."""
-    sources = [path_of(log) for log in logs if isinstance(log, kbat.PartitionLog) and log.topic == _STATE_TOPIC]
-    if not sources:
-        return None
+def _states(path: Location, logs: list[Log]) -> list[Log]:
+    """Return the partitions with transactional ids, if options have selected partitions of a log directory."""
+    if path.is_file:
+        return logs
+    try:
+        with quiet():
+            return list(kbat.LogDirectory(str(path), topics=[_STATE_TOPIC], **path.options).partitions)
+    except kbat.KbatError:
+        raise
+    except ValueError:  # one partition, or a log directory without this topic
+        return logs
+
+
+def _transactional_ids(path: Location, logs: list[Log]) -> tuple[list[dict[str, Any]] | None, Errors]:
+    """Return the transactional ids, None without a partition that has them, and errors of such partitions."""
+    states = [log for log in logs if isinstance(log, kbat.PartitionLog) and log.topic == _STATE_TOPIC]
+    if not states:
+        return None, []
     from kbat.internal.transactions import identified  # noqa: PLC0415 - few directories need it
 
     with warnings_as_notes():
-        return identified(sources, **path.options)
+        try:
+            return identified([path_of(log) for log in states], path.options), []
+        except (kbat.KbatError, OSError):
+            # an id is in one partition only: those in other partitions are known
+            found, errors, _ = read_each(states, lambda log: identified(path_of(log), path.options), "reading")
+    ids = [one for _, some in found for one in some]
+    return (sorted(ids, key=lambda one: str(one["transactional_id"])) if found else None), errors
 
 
 def _read(log: Log) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

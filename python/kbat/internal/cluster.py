@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kbat._core.log import PartitionLog
-from kbat.internal.records import Undecoded, fields, find, rows, table
+from kbat.internal.records import Undecoded, check_options, fields, find, rows, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
+    from kbat._core.arrow import Scan
+    from kbat.internal.records import Options
+
 _TOPIC = "__cluster_metadata"
 _TOPIC_RESOURCE = 2
 _NO_LEADER_CHANGE = -2
+_SNAPSHOT = ".checkpoint"
+# The first and the last record of a snapshot.
+_HEADER = "SNAPSHOT_HEADER"
+_FOOTER = "SNAPSHOT_FOOTER"
+_NO_FOOTER = "its last record is not a snapshot footer"
+# Arguments of `scan` with which a state would have no beginning, or with which a snapshot is not the state of one time.
+_NO_BOUNDS = ("start_offset", "start_timestamp", "end_timestamp")
+_STORES = ("storage_options", "store", "encryption_keys", "remote", "remote_log_metadata")
 # Name in the records, name in the table.
 _LISTS = {
     "replicas": "replicas",
@@ -33,28 +45,35 @@ Fields = dict[str, Any]
 def topics(source: str | os.PathLike[str], **options: Any) -> pa.Table:  # noqa: ANN401 - those of scan
     """Return the topics of a cluster with their ids, partitions and configurations, from ``__cluster_metadata``.
 
-    Reads the newest snapshot and the log after it, as a controller does when it starts. The table is sorted by topic.
-    Its columns: ``topic``, ``topic_id``, ``partitions``, a list of structs of ``partition``, ``leader``, which is -1
-    for none, ``leader_epoch``, ``replicas``, ``isr``, ``adding_replicas``, ``removing_replicas``,
-    ``eligible_leader_replicas`` and ``last_known_elr``; and ``configs``, a map of the topic's own settings.
+    Reads the newest snapshot and the log after it, as a controller does when it starts. If this snapshot is incomplete,
+    reads an older one and the log after it, or the whole log. The table is sorted by topic. Its columns: ``topic``,
+    ``topic_id``, ``partitions``, a list of structs of ``partition``, ``leader``, which is -1 for none,
+    ``leader_epoch``, ``replicas``, ``isr``, ``adding_replicas``, ``removing_replicas``, ``eligible_leader_replicas``
+    and ``last_known_elr``; and ``configs``, a map of the topic's own settings.
 
     Args:
         source: A log directory that contains ``__cluster_metadata-0``, this partition, or a ``.checkpoint`` file.
-        options: Other arguments of :func:`kbat.scan`, such as ``limits``.
+        options: Other arguments of :func:`kbat.scan`, such as ``limits``, or ``end_offset`` for the state up to an
+            offset. Not ``columns``, ``view``, ``decoder``, ``topics``, ``topic``, ``include_control``,
+            ``start_offset``, ``start_timestamp`` and ``end_timestamp``.
 
     Raises:
-        ValueError: There is no such partition, or its log begins after its newest snapshot.
+        TypeError: An argument that is not accepted.
+        ValueError: There is no such partition, or its log begins after its newest snapshot. A snapshot is incomplete,
+            and the log does not have its records.
         CorruptError: A record batch is damaged.
         OSError: A file can't be read.
 
     Warns:
-        UserWarning: Records that a newer version of Kafka wrote.
+        UserWarning: Records that a newer version of Kafka wrote, an incomplete snapshot that the log replaces, and
+            corruption that ``on_corrupt`` skips or reports.
 
     Example:
         >>> kbat.topics("/var/lib/kafka/data").to_pandas()
     """
     import pyarrow as pa  # noqa: PLC0415 - optional, and slow to import
 
+    check_options("topics", options, _NO_BOUNDS)
     numbers = pa.list_(pa.int32())
     partition: list[tuple[str, Any]] = [(name, pa.int32()) for name in ("partition", "leader", "leader_epoch")]
     partition += [(name, numbers) for name in _LISTS.values()]
@@ -64,16 +83,18 @@ def topics(source: str | os.PathLike[str], **options: Any) -> pa.Table:  # noqa:
         "partitions": pa.list_(pa.struct(partition)),
         "configs": pa.map_(pa.string(), pa.string()),
     }
-    records = [{**one, "configs": list(one["configs"].items())} for one in described(source, **options)]
+    records = [{**one, "configs": list(one["configs"].items())} for one in described(source, options)]
     return table(records, columns)
 
 
-def described(source: str | os.PathLike[str], **options: Any) -> list[Fields]:  # noqa: ANN401 - those of scan
-    """Return the rows of :func:`topics`, with `configs` as a dictionary."""
-    cluster = _Cluster()
-    for kind, value in _committed(_records(os.fspath(source), options)):
-        cluster.apply(kind, value)
-    return cluster.rows()
+def described(source: str | os.PathLike[str], options: Options) -> list[Fields]:
+    """Return the rows of :func:`topics`, with `configs` as a dictionary. The options are other arguments of `scan`."""
+    path = os.fspath(source)
+    stores = {name: options[name] for name in _STORES if name in options}
+    log = _log(path, stores)
+    reading = _of_file(path, options) if log is None else _of_log(log, options)
+    reading.undecoded.warn("topics", stacklevel=4)
+    return reading.cluster.rows()
 
 
 class _Cluster:
@@ -162,40 +183,100 @@ def _committed(records: Iterator[tuple[str, Fields]]) -> Iterator[tuple[str, Fie
             yield kind, value
 
 
-def _records(path: str, options: dict[str, Any]) -> Iterator[tuple[str, Fields]]:
-    """Yield type and fields of the records: those of the newest snapshot, then those of the log after it."""
-    undecoded = Undecoded()
-    for source, start in _sources(path, options):
-        for row in rows(find(source, _TOPIC, start_offset=start, **options)):
-            undecoded.see(row)
-            if row.reason is None and row.type is not None:
+class _Reading:
+    """The state in one snapshot, or in the log, or in both."""
+
+    def __init__(self, options: Options) -> None:
+        self.cluster = _Cluster()
+        self.undecoded = Undecoded()
+        self._options = options
+
+    def read_snapshot(self, path: str) -> bool:
+        """Apply the records of a snapshot. Return whether it is complete: its last record is a footer."""
+        options = {name: value for name, value in self._options.items() if name != "end_offset"}
+        return _FOOTER in self._read(path, options)
+
+    def read_file(self, path: str) -> bool:
+        """Apply the records of a file. Return whether it is complete, which files without a header always are."""
+        controls = self._read(path, self._options)
+        return _HEADER not in controls or _FOOTER in controls
+
+    def read_log(self, log: PartitionLog, start_offset: int) -> None:
+        """Apply the records of a log from an offset on."""
+        self._read(log.directory, {**self._options, "start_offset": start_offset})
+
+    def _read(self, path: str, options: Options) -> set[str]:
+        """Apply the records of a source, and return the types of its control records."""
+        controls: set[str] = set()
+        found = find(path, _TOPIC, {**options, "include_control": True})
+        for kind, value in _committed(self._records(found, controls)):
+            self.cluster.apply(kind, value)
+        return controls
+
+    def _records(self, found: Scan, controls: set[str]) -> Iterator[tuple[str, Fields]]:
+        for row in rows(found, self.undecoded):
+            if row.reason is not None or row.type is None:
+                continue
+            if row.is_control:
+                controls.add(row.type)
+            else:
                 yield row.type, fields(row.value)
-    undecoded.warn("topics")
 
 
-def _sources(path: str, options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
-    """Yield the snapshot and the log, each with its first offset to read."""
-    stores: dict[str, Any] = {
-        name: options[name]
-        for name in ("storage_options", "store", "encryption_keys", "remote", "remote_log_metadata")
-        if name in options
-    }
-    log = _log(path, stores)
-    if log is None:
-        yield path, None
-        return
-    end = None
-    if log.metadata_snapshots:
-        end, _, snapshot = log.metadata_snapshots[-1]
-        yield snapshot, None
-    if log.segments and log.segments[0].base_offset > (end or 0):
+def _of_file(path: str, options: Options) -> _Reading:
+    """Return the state in a file."""
+    reading = _Reading(options)
+    if path.endswith(_SNAPSHOT):
+        if "end_offset" in options:
+            message = f"end_offset selects records of a log, and {path} is a snapshot: omit end_offset"
+            raise ValueError(message)
+        is_complete = reading.read_snapshot(path)
+    else:
+        is_complete = reading.read_file(path)
+    if not is_complete:
+        message = f"{path} is incomplete: {_NO_FOOTER}; copy the file again"
+        raise ValueError(message)
+    return reading
+
+
+def _of_log(log: PartitionLog, options: Options) -> _Reading:
+    """Return the state in the newest complete snapshot of a log and the records after it."""
+    limit = options.get("end_offset")
+    snapshots = [(end, path) for end, _, path in reversed(log.metadata_snapshots) if limit is None or end <= limit]
+    incomplete: list[tuple[int, str]] = []
+    for start, snapshot in (*snapshots, (0, None)):
+        if incomplete and not _covers(log, start, incomplete[0][0]):
+            break
+        reading = _Reading(options)
+        if snapshot is not None and not reading.read_snapshot(snapshot):
+            incomplete.append((start, snapshot))
+            continue
+        _check_start(log, start)
+        if log.segments:
+            reading.read_log(log, start)
+        for _, path in incomplete:
+            state = "the whole log" if snapshot is None else f"{snapshot} and the log after it"
+            message = f"{path} is incomplete: {_NO_FOOTER}; the topics are those of {state}"
+            warnings.warn(message, stacklevel=4)
+        return reading
+    end, path = incomplete[0]
+    message = f"{path} is incomplete: {_NO_FOOTER}, and the log does not have all records up to offset {end}; "
+    message += "copy the directory again"
+    raise ValueError(message)
+
+
+def _covers(log: PartitionLog, start: int, end: int) -> bool:
+    """Return whether a log has the records between two offsets."""
+    return bool(log.segments) and log.segments[0].base_offset <= start and log.end_offset >= end
+
+
+def _check_start(log: PartitionLog, start: int) -> None:
+    if log.segments and log.segments[0].base_offset > start:
         message = (
             f"the log of {log.directory} begins at offset {log.segments[0].base_offset}, after the newest snapshot: "
             "copy the *.checkpoint files of the directory too"
         )
         raise ValueError(message)
-    if log.segments or end is None:
-        yield log.directory, end
 
 
 def _log(path: str, stores: dict[str, Any]) -> PartitionLog | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kbat.internal.records import fields, find, latest, table
+from kbat.internal.records import check_options, fields, latest, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from kbat.internal.records import Progress
+    from kbat.internal.records import Options, Progress
 
 _TOPIC = "__consumer_offsets"
 _OFFSETS = ("OffsetCommit", "LegacyOffsetCommit")
@@ -31,23 +31,28 @@ def consumer_offsets(source: Any, *, isolation: Any = "read_committed", **option
     """Return the committed offsets of every group, from the records of ``__consumer_offsets``.
 
     The latest commit of a group for a partition counts. Tombstones, which a broker writes when an offset expires or
-    its topic is deleted, remove it. The table is sorted by group, topic and partition. Its columns: ``group``,
-    ``topic``, ``partition``, ``offset``, ``leader_epoch``, ``metadata``, ``commit_timestamp``, ``expire_timestamp``,
-    which only old clients set, and ``topic_id``.
+    its topic is deleted, remove it. Commits of a transaction count from its commit marker on, unless a later record
+    has replaced them, as when a group coordinator loads the partition. The table is sorted by group, topic and
+    partition. Its columns: ``group``, ``topic``, ``partition``, ``offset``, ``leader_epoch``, ``metadata``,
+    ``commit_timestamp``, ``expire_timestamp``, which only old clients set, and ``topic_id``.
 
     Args:
         source: A log directory with partitions of the topic, some of these partitions, or any other source of
             :func:`kbat.scan`. Sources outside a ``<topic>-<partition>`` directory are read as this topic.
-        isolation: ``"read_uncommitted"`` also includes offsets of transactions that are open or were aborted.
-        options: Other arguments of :func:`kbat.scan`, such as ``partitions`` or ``limits``.
+        isolation: ``"read_uncommitted"`` also includes offsets of transactions that are open or were aborted. Unlike
+            for :func:`kbat.scan`, an open transaction hides no records after it.
+        options: Other arguments of :func:`kbat.scan`, such as ``partitions``, ``limits`` or ``storage_options``. Not
+            ``columns``, ``view``, ``decoder``, ``topics``, ``topic`` and ``include_control``.
 
     Raises:
+        TypeError: An argument that is not accepted.
         ValueError: The source does not contain the topic.
         CorruptError: A record batch is damaged.
         OSError: A file can't be read.
 
     Warns:
-        UserWarning: Records that a newer version of Kafka wrote. A row whose ``offset`` is null has such a record.
+        UserWarning: Records that a newer version of Kafka wrote, and corruption that ``on_corrupt`` skips or reports. A
+            row whose ``offset`` is null has a record of a newer version.
 
     Example:
         >>> kbat.consumer_offsets("/var/lib/kafka/data").to_pandas()
@@ -66,7 +71,9 @@ def consumer_offsets(source: Any, *, isolation: Any = "read_committed", **option
         "expire_timestamp": time,
         "topic_id": pa.string(),
     }
-    return table(Groups(source, _OFFSETS, "offsets", isolation=isolation, **options).offsets(), columns)
+    check_options("consumer_offsets", options)
+    options["isolation"] = isolation
+    return table(Groups(source, options, _OFFSETS, "offsets").offsets(), columns)
 
 
 def consumer_groups(source: Any, *, isolation: Any = "read_committed", **options: Any) -> pa.Table:  # noqa: ANN401 - those of scan
@@ -79,15 +86,17 @@ def consumer_groups(source: Any, *, isolation: Any = "read_committed", **options
     Args:
         source: As for :func:`kbat.consumer_offsets`.
         isolation: As for :func:`kbat.consumer_offsets`.
-        options: Other arguments of :func:`kbat.scan`, such as ``partitions`` or ``limits``.
+        options: Other arguments of :func:`kbat.scan`, such as ``partitions``, ``limits`` or ``storage_options``. Not
+            ``columns``, ``view``, ``decoder``, ``topics``, ``topic`` and ``include_control``.
 
     Raises:
+        TypeError: An argument that is not accepted.
         ValueError: The source does not contain the topic.
         CorruptError: A record batch is damaged.
         OSError: A file can't be read.
 
     Warns:
-        UserWarning: Records that a newer version of Kafka wrote.
+        UserWarning: As for :func:`kbat.consumer_offsets`.
     """
     import pyarrow as pa  # noqa: PLC0415 - optional, and slow to import
 
@@ -100,7 +109,9 @@ def consumer_groups(source: Any, *, isolation: Any = "read_committed", **options
         "leader": pa.string(),
         "members": pa.int32(),
     }
-    return table(Groups(source, isolation=isolation, **options).groups(), columns)
+    check_options("consumer_groups", options)
+    options["isolation"] = isolation
+    return table(Groups(source, options).groups(), columns)
 
 
 class Groups:
@@ -109,13 +120,13 @@ class Groups:
     def __init__(
         self,
         source: Any,  # noqa: ANN401 - that of scan
+        options: Options,
         wanted: Iterable[str] = (*_OFFSETS, *_GROUPS, *_MEMBERS),
         what: str = "groups",
         progress: Progress | None = None,
-        **options: Any,  # noqa: ANN401 - those of scan
     ) -> None:
-        """Read the records of some types."""
-        self._latest = latest(find(source, _TOPIC, **options), wanted, what, progress)
+        """Read the records of some types. The options are other arguments of `scan`."""
+        self._latest = latest(source, _TOPIC, options, wanted, what=what, progress=progress)
 
     def offsets(self) -> list[dict[str, Any]]:
         """Return the rows of :func:`consumer_offsets`, with times in milliseconds since the epoch."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kbat.internal.records import fields, find, latest, table
+from kbat.internal.records import check_options, fields, latest, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kbat.internal.records import Progress
+    from kbat.internal.records import Options, Progress
 
 #: Kafka's names of the states, by number.
 STATES = (
@@ -35,15 +35,18 @@ def transactional_ids(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 
     Args:
         source: A log directory with partitions of the topic, some of these partitions, or any other source of
             :func:`kbat.scan`. Sources outside a ``<topic>-<partition>`` directory are read as this topic.
-        options: Other arguments of :func:`kbat.scan`, such as ``partitions`` or ``limits``.
+        options: Other arguments of :func:`kbat.scan`, such as ``partitions``, ``limits`` or ``storage_options``. Not
+            ``columns``, ``view``, ``decoder``, ``topics``, ``topic`` and ``include_control``.
 
     Raises:
+        TypeError: An argument that is not accepted.
         ValueError: The source does not contain the topic.
         CorruptError: A record batch is damaged.
         OSError: A file can't be read.
 
     Warns:
-        UserWarning: Records that a newer version of Kafka wrote. A row whose ``state`` is null has such a record.
+        UserWarning: Records that a newer version of Kafka wrote, and corruption that ``on_corrupt`` skips or reports. A
+            row whose ``state`` is null has a record of a newer version.
 
     Example:
         >>> kbat.transactional_ids("/var/lib/kafka/data").to_pandas()
@@ -61,12 +64,13 @@ def transactional_ids(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 
         "start_timestamp": time,
         "update_timestamp": time,
     }
-    return table(identified(source, **options), columns)
+    check_options("transactional_ids", options)
+    return table(identified(source, options), columns)
 
 
-def identified(source: Any, progress: Progress | None = None, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - those of scan
+def identified(source: Any, options: Options, progress: Progress | None = None) -> list[dict[str, Any]]:  # noqa: ANN401 - that of scan
     """Return the rows of :func:`transactional_ids`, with times in milliseconds since the epoch."""
-    found = latest(find(source, _TOPIC, **options), ["TransactionLog"], "transactional ids", progress)
+    found = latest(source, _TOPIC, options, ["TransactionLog"], what="transactional ids", progress=progress)
     records = [
         {"transactional_id": fields(key)["transactionalId"], **_state(fields(value))}
         for (_, key), value in found.items()
