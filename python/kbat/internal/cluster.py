@@ -28,6 +28,8 @@ _FOOTER = "SNAPSHOT_FOOTER"
 _NO_FOOTER = "its last record is not a snapshot footer"
 # Arguments of `scan` with which a state would have no beginning, or with which a snapshot is not the state of one time.
 _NO_BOUNDS = ("start_offset", "start_timestamp", "end_timestamp")
+# Arguments that a log has and a snapshot of it does not.
+_OF_LOGS = ("end_offset", "remote", "remote_log_metadata")
 _STORES = ("storage_options", "store", "encryption_keys", "remote", "remote_log_metadata")
 # Name in the records, name in the table.
 _LISTS = {
@@ -193,7 +195,11 @@ class _Reading:
 
     def read_snapshot(self, path: str) -> bool:
         """Apply the records of a snapshot. Return whether it is complete: its last record is a footer."""
-        options = {name: value for name, value in self._options.items() if name != "end_offset"}
+        return _FOOTER in self._read(path, self._options)
+
+    def read_snapshot_of_log(self, path: str) -> bool:
+        """Like `read_snapshot`, with options that are those of the log of the snapshot."""
+        options = {name: value for name, value in self._options.items() if name not in _OF_LOGS}
         return _FOOTER in self._read(path, options)
 
     def read_file(self, path: str) -> bool:
@@ -248,7 +254,7 @@ def _of_log(log: PartitionLog, options: Options) -> _Reading:
         if incomplete and not _covers(log, start, incomplete[0][0]):
             break
         reading = _Reading(options)
-        if snapshot is not None and not reading.read_snapshot(snapshot):
+        if snapshot is not None and not reading.read_snapshot_of_log(snapshot):
             incomplete.append((start, snapshot))
             continue
         _check_start(log, start)
