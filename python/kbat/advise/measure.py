@@ -4,11 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import kbat.results
 from kbat.advise.advice import (
+    EQUAL,
     MIN_SPEED,
     SMALL_BATCH,
     Producer,
@@ -19,9 +20,9 @@ from kbat.advise.advice import (
     is_internal,
     recommend,
 )
-from kbat.advise.batching import Sender, Sent, simulate
+from kbat.advise.batching import Sender, Sent, joined_sizes, simulate
 from kbat.advise.clock import Deadline
-from kbat.advise.codecs import NONE, SETTINGS, Bench, Chunk, Measured, Setting
+from kbat.advise.codecs import DEFAULTS, NONE, SETTINGS, Bench, Chunk, Measured, Setting
 from kbat.advise.headers import OTHER_PRODUCERS, Survey, survey
 from kbat.advise.sample import Stratum, fill, strata
 from kbat.advise.usual import Order, orders
@@ -234,17 +235,30 @@ def _projection(bench: Bench, index: int, stratum: Stratum, measured: Measured) 
 
 
 def _recommend(advice: Advice, parts: Sequence[Stratum], deadline: Deadline, show: Show) -> None:
-    chosen = [best(topic.projections, advice.min_speed) for topic in advice.topics]
+    chosen = [_chosen(*each, advice.min_speed) for each in zip(advice.topics, parts, strict=True)]
     settings = [NONE if one is None else one.setting for one in chosen]
+    # a codec that is recommended with the batches as they are is so with larger ones
+    kept = {index for index, one in enumerate(chosen) if one is None or one.saved < EQUAL}
     with show("joining batches", "windows") as callback:
-        found = simulate(parts, settings, deadline, callback)
+        found = simulate(parts, settings, deadline, callback, kept=kept)
     for index, topic in enumerate(advice.topics):
         total = Sent()
         for sender, sent in found.items():
             if sender.stratum == index:
                 total.add(sent)
-        recommend(topic, total, advice.min_speed)
+        recommend(topic, total, chosen[index])
     advice.producers = _producers(advice, parts, found)
+
+
+def _chosen(topic: Topic, stratum: Stratum, min_speed: float) -> Projection | None:
+    """Return the best setting for the batches as they are; if it saves little, the best one for larger batches."""
+    chosen = best(topic.projections, min_speed)
+    if chosen is None or chosen.saved >= EQUAL or topic.is_internal:
+        return chosen
+    candidates = [one for one in topic.projections if one == chosen or one.setting in DEFAULTS]
+    sizes = joined_sizes(stratum, [one.setting for one in candidates])
+    found = best([replace(one, bytes=sizes[one.setting]) for one in candidates], min_speed) or chosen
+    return next(one for one in candidates if one.setting == found.setting)
 
 
 def _producers(advice: Advice, parts: Sequence[Stratum], found: Mapping[Sender, Sent]) -> list[Producer]:
