@@ -11,6 +11,7 @@ import typer
 
 import kbat.results
 from kbat._core.text import write_records
+from kbat.cli.location import of_file, segment_at
 from kbat.cli.options import MAX, time
 
 # How many times as many offsets are searched for the last records if some of the offsets have none.
@@ -73,9 +74,9 @@ class Partition:
         if isinstance(last, bytes):
             batches = kbat.read_batches(last)
         elif last.base_offset is not None:
-            return kbat.Segment(last.path, **options).end_offset
+            return segment_at(last.path, options).end_offset
         else:
-            batches = kbat.read_batches(last.path, **options)
+            batches = kbat.read_batches(last.path, **of_file(options))
         end = 0
         for batch in batches:
             end = batch.last_offset + 1
