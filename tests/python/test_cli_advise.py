@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from itertools import islice, pairwise
+from shutil import copytree
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -351,6 +353,23 @@ def test_json_names_producers_with_small_or_uncompressed_batches(tmp_path: Path)
     assert topics["plain"]["recommended"]["compression"] in {"zstd", "gzip"}
     assert found["bytes_after"] == sum(one["bytes_after"] for one in found["topics"])
     assert found["recommendation"][-1].startswith("All together: ")
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_zeros_of_preallocated_segments_are_not_projected(orders: Path, tmp_path: Path, *, is_complete: bool) -> None:
+    size = (orders / LOG).stat().st_size
+    for topic, length in (("zeros", MIB), ("orders", 100 * MIB), ("whole", size)):
+        directory = copytree(orders, tmp_path / f"{topic}-0")
+        os.truncate(directory / LOG, 0 if topic == "zeros" else size)
+        os.truncate(directory / LOG, length)
+    segments = kbat.find_segments(tmp_path)
+    found = survey(segments, Deadline(30 if is_complete else 0))
+    if not is_complete:
+        found.segments_read = 0
+    advice = advise(segments, found=found, settings=[ZSTD], seconds=10)
+    assert {topic.name: topic.bytes for topic in advice.topics} == {"zeros": 0, "orders": size, "whole": size}
+    written = kbat.rewrite(orders, tmp_path / "out", compression="zstd", level=3).written
+    assert (advice.bytes, advice.projections[0].bytes) == (2 * size, 2 * written.bytes)
 
 
 def test_json_has_the_documented_fields(orders: Path) -> None:

@@ -18,6 +18,7 @@ from PIL import Image
 import kbat
 from browser import open_page, screenshot
 from command_line import LOG, LOG_DIR, copy_of, json_of, run
+from kbat.cli.output import size_text
 from kbat.report.headers import read
 from kbat.report.plots import name_of, short
 from kbat.report.timeline import MONDAY, Timeline, date_text
@@ -124,6 +125,17 @@ def test_compaction_is_the_state_of_the_brokers_checkpoint(page: Path) -> None:
     span = batches[-1]["last_offset"] + 1 - batches[0]["base_offset"]
     assert row["offsets with a record"] == sum(one["record_count"] for one in batches) / span
     assert row["batches with a delete horizon"] == sum(one["delete_horizon"] is not None for one in batches)
+
+
+def test_zeros_of_preallocated_segments_are_not_saved_by_the_advice(tmp_path: Path) -> None:
+    directory = write(tmp_path / "orders-0", [[START]] * 20)
+    batches = (directory / LOG).stat().st_size
+    os.truncate(directory / LOG, 1 << 24)
+    found = json_of("report", directory, "-o", tmp_path / "report.html", *QUICK)
+    assert (found["bytes"], found["batch_bytes"]) == (1 << 24, batches)
+    assert 0 < found["bytes_after"] <= batches
+    annotation = data_of(tmp_path / "report.html", "figures")["settings-plot"]["layout"]["annotations"][0]
+    assert annotation["text"] == f"today: {size_text(batches)}"
 
 
 def test_page_loads_nothing_and_allows_only_its_own_scripts(page: Path) -> None:

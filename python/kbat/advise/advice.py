@@ -33,7 +33,7 @@ class Projection:
     Attributes:
         setting: The codec and level.
         bytes: Projected size of the log with the batches as they are.
-        today: Size of the log.
+        today: Size of the batches as they are.
         ratio: Records before compression by records after it, of the sample, with the headers of batches.
         compress_rate: Bytes per second of one core; None for no compression.
         decompress_rate: Bytes per second of one core; None for no compression.
@@ -96,7 +96,7 @@ class Topic:
     Attributes:
         name: The topic; None for a file outside of a partition directory, and for several topics.
         topic_count: Number of topics.
-        bytes: Size of its segments.
+        bytes: Size of its batches.
         compression: Bytes by codec; computed from a part of the headers if not all were read.
         projections: The settings that were measured.
         setting: The recommended setting; None to keep what the producers use.

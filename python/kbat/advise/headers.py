@@ -4,6 +4,7 @@ A header has 61 bytes, so all headers of a log are read in a fraction of the tim
 long, segments that are spread over the log are read until the time is over, and the figures are those of this part.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -37,10 +38,22 @@ class Writer(NamedTuple):
 
 @dataclass
 class Survey:
-    """Batches by writer, and what part of the log was read."""
+    """Batches by writer, and what part of the log was read.
+
+    Attributes:
+        writers: The batches of each writer, without markers of transactions.
+        control: Markers of transactions.
+        topic_bytes: Bytes of all batches by topic, with markers.
+        segments_read: Number of segments that were read.
+        segment_count: Number of all segments.
+        bytes_read: Bytes of the batches that were read.
+        batches_skipped: Number of corrupt ranges.
+        bytes_lost: Bytes of corrupt ranges, and of incomplete batches.
+    """
 
     writers: dict[Writer, Sums] = field(default_factory=dict)
     control: Sums = field(default_factory=Sums)
+    topic_bytes: Counter[str | None] = field(default_factory=Counter)
     segments_read: int = 0
     segment_count: int = 0
     bytes_read: int = 0
@@ -87,6 +100,7 @@ def survey(
                 break
             for is_control, writer, sums in _sums(batch):
                 found.bytes_read += sums.bytes
+                found.topic_bytes[writer.topic] += sums.bytes
                 if is_control:
                     found.control.add(sums)
                 else:

@@ -133,8 +133,8 @@ def advise(  # noqa: PLR0913 - options
 
     Examples: `kbat advise /var/lib/kafka/data`, `kbat advise data --topic 'orders*' --sample 64MiB --seconds 60`
 
-    JSON: `path` (null for several paths), `paths`, `bytes`, `headers`: `is_complete`, `segments`, `segments_read`,
-    `bytes_read`, `batches`, `records`, `batches_skipped`, `bytes_lost`; `sample`: `bytes` (as stored),
+    JSON: `path` (null for several paths), `paths`, `bytes` (of batches), `headers`: `is_complete`, `segments`,
+    `segments_read`, `bytes_read`, `batches`, `records`, `batches_skipped`, `bytes_lost`; `sample`: `bytes` (as stored),
     `uncompressed_bytes`, `batches`, `records`, `windows`, `batches_skipped`; `settings`: `compression`, `level`,
     `bytes` (projected), `saved` (0 to 1), `ratio`, `compress_bytes_per_second`, `decompress_bytes_per_second`,
     `sample_bytes`, `is_recommended`; `usual_orders`: `name`, `usual`, `measured`: `compression`, `value`; `holds`,

@@ -94,8 +94,8 @@ def report(  # noqa: PLR0913 - options
     Examples: `kbat report /var/lib/kafka/data -o report.html`, `kbat report data --topic 'orders*' --verify always`
 
     JSON: `path` (null for several paths), `paths`, `out`, `out_bytes`, `bytes`, `topics`, `partitions`, `segments`,
-    `batches`, `records` (of batches with a record count), `is_verified`, `errors`, `warnings`, `bytes_after` (with the
-    advice), `seconds`.
+    `batches`, `batch_bytes` (less than `bytes` if segments are preallocated), `records` (of batches with a record
+    count), `is_verified`, `errors`, `warnings`, `bytes_after` (of the batches, with the advice), `seconds`.
 
     Exit codes: 0, also if the page shows errors; 1 if no batch can be read, for files that can't be read or written,
     and for an empty directory; 2 for wrong arguments, for a PATH that is not a log, and if Plotly is missing.
@@ -143,6 +143,7 @@ def _summary(names: list[str], written: dict[str, Any], found: "Report", *, is_v
         "partitions": found.total.partitions,
         "segments": found.total.segments,
         "batches": found.total.sums.batches,
+        "batch_bytes": found.total.sums.bytes,
         "records": found.total.sums.records,
         "is_verified": is_verified,
         "errors": severities.count("error"),

@@ -225,15 +225,22 @@ def settings(report: Report) -> Figure | None:
     data = [_settings_of(codec, some) for codec, some in by_codec.items()]
     if report.advice.best is not None:
         data.append(_ring(report.advice.best))
-    largest = max(report.size, *(one.bytes for some in by_codec.values() for one in some))
-    today = {"xref": "paper", "x0": 0, "x1": 1, "y0": report.size, "y1": report.size}
-    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": report.size, "yanchor": "bottom", "showarrow": False}
+    largest = max(report.advice.bytes, *(one.bytes for some in by_codec.values() for one in some))
+    today = {"xref": "paper", "x0": 0, "x1": 1, "y0": report.advice.bytes, "y1": report.advice.bytes}
+    label = {
+        "xref": "paper",
+        "x": 0,
+        "xanchor": "left",
+        "y": report.advice.bytes,
+        "yanchor": "bottom",
+        "showarrow": False,
+    }
     layout: dict[str, Any] = {
         "xaxis": log_number_axis("compression by one core, MiB/s"),
         "yaxis": size_axis("size of the log", largest),
         "hovermode": "closest",
         "shapes": [{"type": "line", **today, "line": {"dash": "dot", "width": 1.5, "color": OTHER}}],
-        "annotations": [{**label, "text": f"today: {size_text(report.size)}"}],
+        "annotations": [{**label, "text": f"today: {size_text(report.advice.bytes)}"}],
     }
     return figure(data, layout, height=380)
 

@@ -122,6 +122,8 @@ class Headers:
         """The same figures as `kbat.advise` needs them."""
         found = Survey({writer: sent.sums for writer, sent in self.writers.items()})
         found.batches_skipped, found.bytes_lost = self.batches_skipped, self.bytes_lost
+        for (topic, _), partition in self.partitions.items():
+            found.topic_bytes[topic] += partition.sums.bytes
         return found
 
 
