@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import typer
 
+from kbat._core.locations import refuse_inside
 from kbat.cli import output
 from kbat.cli.cat import Isolation
 from kbat.cli.copies import staged
@@ -172,6 +173,8 @@ def export(  # noqa: PLR0913 - one per option
     _check(found, keys, compression)
     opened = [opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     paths, out = [path for path, _ in opened], opened[0][1]
+    for path in paths:
+        refuse_inside(str(path), str(out), **out.options)
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     bounds: dict[str, Any] = {
