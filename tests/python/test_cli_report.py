@@ -127,6 +127,29 @@ def test_compaction_is_the_state_of_the_brokers_checkpoint(page: Path) -> None:
     assert row["batches with a delete horizon"] == sum(one["delete_horizon"] is not None for one in batches)
 
 
+def test_producers_beyond_the_limit_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    data = b""
+    for offset in range(7):
+        builder = kbat.BatchBuilder(base_offset=offset, producer_id=offset, producer_epoch=3, base_sequence=0)
+        builder.append(b"key", b"value", timestamp=START)
+        data += builder.finish()
+    (directory / LOG).write_bytes(data)
+    monkeypatch.setattr("kbat.advise.headers.MAX_PRODUCERS", 4)
+    found = read(kbat.find_segments(directory), ["orders"])
+    assert sum(one.sums.bytes for one in found.writers.values()) == found.survey.total.bytes == len(data)
+    assert run("report", directory, "-o", tmp_path / "report.html", *QUICK).exit_code == 0
+    rows = rows_of(tmp_path / "report.html", "producers-table")
+    assert sum(one["size"] for one in rows) == len(data)
+    (others,) = (one for one in rows if one["producer id"] == "other producers")
+    assert (others["batches"], others["epoch"]) == (3, None)
+    texts = [
+        name for one in data_of(tmp_path / "report.html", "figures")["producers-plot"]["data"] for name in one["text"]
+    ]
+    assert "orders<br>other producers" in texts
+
+
 def test_zeros_of_preallocated_segments_are_not_saved_by_the_advice(tmp_path: Path) -> None:
     directory = write(tmp_path / "orders-0", [[START]] * 20)
     batches = (directory / LOG).stat().st_size

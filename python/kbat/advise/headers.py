@@ -5,7 +5,7 @@ long, segments that are spread over the log are read until the time is over, and
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ OTHER_PRODUCERS = -2
 
 _COLUMNS = ("topic", "producer_id", "compression", "is_control", "size", "record_count")
 _KEYS = list(_COLUMNS[:4])
-# Producers with figures of their own; later ones are counted together.
-_MAX_PRODUCERS = 100_000
+#: Producers with figures of their own; later ones are counted together.
+MAX_PRODUCERS = 100_000
 # Segments in one scan.
 _AT_ONCE = 64
 
@@ -34,6 +34,12 @@ class Writer(NamedTuple):
     topic: str | None
     producer_id: int
     compression: str
+
+
+def counted_as(writer: Writer, writers: Mapping[Writer, object]) -> Writer:
+    """Return the writer itself, or the other producers of its topic and codec if there are too many writers."""
+    is_counted = writer in writers or len(writers) < MAX_PRODUCERS
+    return writer if is_counted else writer._replace(producer_id=OTHER_PRODUCERS)
 
 
 @dataclass
@@ -75,9 +81,7 @@ class Survey:
 
     def add(self, writer: Writer, sums: Sums) -> None:
         """Add batches of a writer."""
-        if writer not in self.writers and len(self.writers) >= _MAX_PRODUCERS:
-            writer = writer._replace(producer_id=OTHER_PRODUCERS)
-        self.writers.setdefault(writer, Sums()).add(sums)
+        self.writers.setdefault(counted_as(writer, self.writers), Sums()).add(sums)
 
 
 def survey(

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from kbat.advise.advice import Projection
+from kbat.advise.headers import OTHER_PRODUCERS
 from kbat.advise.words import rate_text
 from kbat.cli.output import size_text
 from kbat.compression import CODECS
@@ -175,7 +176,7 @@ def producers(report: Report) -> Figure | None:
             [size_text(mean), size_text(sums.bytes), f"{sums.batches:,}"]
             for mean, (_, sums) in zip(means, some, strict=True)
         ]
-        names = [f"{name_of(writer.topic)}<br>producer {producer_text(writer.producer_id)}" for writer, _ in some]
+        names = [f"{name_of(writer.topic)}<br>{_producer(writer.producer_id)}" for writer, _ in some]
         data.append(
             {
                 "type": "scatter",
@@ -196,6 +197,11 @@ def producers(report: Report) -> Figure | None:
         "hovermode": "closest",
     }
     return figure(data, layout, height=380)
+
+
+def _producer(producer_id: int) -> str:
+    shown = producer_text(producer_id)
+    return shown if producer_id == OTHER_PRODUCERS else f"producer {shown}"
 
 
 def compaction(report: Report) -> Figure | None:
