@@ -127,6 +127,23 @@ def test_compaction_is_the_state_of_the_brokers_checkpoint(page: Path) -> None:
     assert row["batches with a delete horizon"] == sum(one["delete_horizon"] is not None for one in batches)
 
 
+@pytest.mark.parametrize("names", [("log", "log/orders-0"), ("log/orders-0", "log"), ("log", "link"), ("log", "log")])
+def test_findings_of_paths_that_overlap_are_counted_once(
+    names: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (0, 1):
+        log = write(tmp_path / "log" / f"orders-{number}", [[START]] * 20) / LOG
+        data = bytearray(log.read_bytes())
+        data[200] ^= 1
+        log.write_bytes(data)
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    monkeypatch.chdir(tmp_path)
+    expected = json_of("report", "log", "-o", "one.html", *QUICK)
+    found = json_of("report", *names, "-o", "two.html", *QUICK)
+    assert (found["errors"], found["warnings"]) == (expected["errors"], expected["warnings"])
+    assert expected["errors"] >= 2
+
+
 def test_producers_beyond_the_limit_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "orders-0"
     directory.mkdir()
