@@ -60,7 +60,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:
-            _close_output()
+            close_output()
             raise typer.Exit(BROKEN_PIPE) from None
         except Stopped as signal:
             _fail("terminated", _SIGNALLED + signal.number)
@@ -104,7 +104,7 @@ def _fail(message: str, exit_code: int, details: str = "") -> NoReturn:
         sys.stdout.flush()
     except (OSError, KeyboardInterrupt):
         # a full disk, or the second Ctrl-C while the reader of the pipe pauses
-        _close_output()
+        close_output()
     output.note(f"kbat: {message}")
     sys.stderr.write(details)
     raise typer.Exit(exit_code)
@@ -175,7 +175,7 @@ def _locations(arguments: dict[str, Any]) -> list[Location]:
     return [one.opened_with(*options) for one in locations]
 
 
-def _close_output() -> None:
+def close_output() -> None:
     """Discard the rest of the output: the reader of the pipe is gone, and Python flushes when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):
