@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -233,11 +234,37 @@ def test_messages_name_commands_and_options(tmp_path: Path) -> None:
         ("/data/rebuild_indexes-0/x.log: gone", "/data/rebuild_indexes-0/x.log: gone"),
         ('or set replicas="longest" to read', "or add --replicas longest to read"),
         ('with on_corrupt="skip" it', "with --on-corrupt skip it"),
+        (
+            "storage_options-0/x: rebuild_indexes-0 'magic=2' stay",
+            "storage_options-0/x: rebuild_indexes-0 'magic=2' stay",
+        ),
+        ("(s3://b/magic=2/a-0): magic=2 is written", "(s3://b/magic=2/a-0): --magic 2 is written"),
         ("cuts the log; salvage keeps it", "cuts the log; kbat salvage keeps it"),
     ],
 )
 def test_python_names_become_those_of_the_shell(message: str, shown: str) -> None:
     assert output.in_shell(message) == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["magic=2/a  b-0", "my  replicas=x-0", "it's magic=2", "line\nmagic=1 storage_options"]
+)
+def test_paths_in_messages_are_never_changed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = copy_of("codec-lz4", tmp_path / name)
+    log = place / LOG
+    data = bytearray(log.read_bytes())
+    data[2000] ^= 1
+    log.write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    done = run("cat", name)
+    shown = output.escaped(name)
+    quoted = output.escaped(shlex.quote(name))
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert f"({shown}/{LOG}: byte " in done.stderr
+    assert f"'kbat verify {quoted}' lists all corruption, 'kbat salvage {quoted} OUT' keeps" in done.stderr
+    # a path that does not exist, before there is a command
+    assert f"path {name + '-1'!r} does not exist" in run("cat", f"{name}-1").stderr
 
 
 @pytest.mark.parametrize("codec", [(), ("--compression", "zstd")], ids=str)

@@ -4,8 +4,9 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
@@ -53,6 +54,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         debug = bool(kwargs.pop("debug", False)) or _debugging
+        output.keep_paths(_paths_in(kwargs))
         try:
             try:
                 with output.warnings_as_lines():
@@ -77,6 +79,15 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     # the signature from which typer makes options
     vars(run)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), option])
     return run
+
+
+def _paths_in(arguments: dict[str, Any]) -> Iterator[object]:
+    """Return the paths among the arguments of a command."""
+    for value in arguments.values():
+        values = value if isinstance(value, list) else [value]
+        yield from (one for one in values if isinstance(one, (Location, Path)))
+    yield from (arguments[name] for name in ("remote", "remote_log_metadata") if arguments.get(name))
+    yield from (name for names in arguments.get("files") or () for name in names.split(","))
 
 
 def _judged(error: BaseException, arguments: dict[str, Any], failed: int, at_damage: str) -> tuple[str, int]:
