@@ -32,6 +32,11 @@ def test_help_has_an_example_json_fields_and_exit_codes(command: str) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("command", ["cat", "export"])
+def test_help_shows_that_csv_does_not_distinguish_bytes_from_text(command: str) -> None:
+    assert "a text that begins with 0x looks the same" in " ".join(run(command, "--help").stdout.split()).lower()
+
+
 @pytest.mark.parametrize("out", [("out.parquet",), ("archive", "--partition-by", "topic"), ("orders-0/a.csv",)])
 def test_a_log_that_is_read_is_not_written(out: tuple[str, ...], tmp_path: Path) -> None:
     log, other = tmp_path / "log", tmp_path / "other"

@@ -134,7 +134,8 @@ def cat(  # noqa: PLR0913 - one per option
     `attributes`, `partition_leader_epoch`, `base_timestamp`, `max_timestamp`, `producer_id`, `producer_epoch`,
     `base_sequence`, each as stored, -1 for none, and `record_count`, the number of its records that follow. Records
     then also have `create_time`, the producer's timestamp, if their own is that of an append. CSV has the same columns;
-    null is an empty field, and bytes that are not UTF-8 are `0x` and hexadecimal digits.
+    null is an empty field, and bytes that are not UTF-8 are `0x` and hexadecimal digits. A text that begins with 0x
+    looks the same in CSV: use JSON lines, or `--value` and `--key-form` with hex or base64, to distinguish them.
 
     A format string contains `%t` topic, `%p` partition, `%o` offset, `%T` timestamp (-1 for none), `%k` key, `%K` its
     length, `%s` value, `%S` its length (-1 for null), `%h` headers, `%%`, and `\n`, `\r`, `\t`, `\\`, `\xNN`. Nothing

@@ -155,8 +155,9 @@ def export(  # noqa: PLR0913 - one per option
     """Write records to a Parquet, Arrow, CSV or JSON Lines file, or to a directory with a file for each partition.
 
     The columns are those of `kbat.scan`: key, value, topic, partition, offset, timestamp, timestamp_type and headers.
-    Parquet and Arrow have keys and values as binary. CSV and JSON lines are those of `kbat cat`. `kbat import` reads
-    Parquet and JSON lines.
+    Parquet and Arrow have keys and values as binary. CSV and JSON lines are those of `kbat cat`. In CSV, bytes that are
+    not UTF-8 are `0x` and hexadecimal digits, and a text that begins with 0x looks the same: use another format if that
+    matters. `kbat import` reads Parquet and JSON lines.
 
     Examples: `kbat export data records.parquet`, `kbat export orders-0 orders.csv --start-time 2024-05-01T00:00:00Z`,
     `kbat export data archive --partition-by topic,date --compression zstd`
