@@ -33,7 +33,7 @@ _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
 # The warnings that the command has shown.
 _warned: set[str] = set()
-# What stands for a path while the words of a message are replaced.
+# Replaces a path while the words of a message are replaced.
 _PATH = "\0"
 # Words with a slash are paths; so are the arguments of the command, which may contain spaces.
 _SLASHED = rf"\S*/\S*|{_PATH}"
