@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
+from shutil import copytree
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -177,7 +179,7 @@ def test_best_prefers_a_default_level_then_speed_among_equal_sizes() -> None:
 
 def sent(as_sent: Joined, **joined: Joined) -> Sent:
     sizes = {AS_SENT: as_sent, **{one: joined.get(f"linger_{one.linger_ms}", as_sent) for one in BATCHINGS}}
-    return Sent(as_sent.bytes, as_sent.bytes, sizes)
+    return Sent(as_sent.bytes, as_sent.bytes, sizes, sizes)
 
 
 def test_larger_batches_are_recommended_only_if_they_gain() -> None:
@@ -192,15 +194,67 @@ def test_larger_batches_are_recommended_only_if_they_gain() -> None:
 def test_topic_keeps_its_codec_if_little_is_saved_and_brokers_topics_get_no_advice() -> None:
     none = sent(Joined(10, 100))
     kept = Topic("orders", 1, 1000, {"zstd": 1000}, [projection(ZSTD, 960, 200)])
-    recommend(kept, none, 50 * MIB)
+    recommend(kept, none, kept.projections[0])
     assert (kept.setting, kept.batching, kept.bytes_after) == (None, None, 1000)
     changed = Topic("orders", 1, 1000, {"none": 1000}, [projection(ZSTD, 500, 200)])
-    recommend(changed, sent(Joined(10, 100), linger_5=Joined(2, 80)), 50 * MIB)
+    recommend(changed, sent(Joined(10, 100), linger_5=Joined(2, 80)), changed.projections[0])
     assert (changed.setting, changed.batching) == (ZSTD, Batching(5, 16384))
     assert (changed.bytes_after, changed.batches_after) == (400, 0.2)
     internal = Topic("__consumer_offsets", 1, 1000, {"none": 1000}, [projection(ZSTD, 500, 200)])
-    recommend(internal, none, 50 * MIB)
+    recommend(internal, none, internal.projections[0])
     assert (internal.setting, internal.bytes_after) == (None, 1000)
+
+
+def test_codec_that_saves_little_now_is_recommended_with_larger_batches_if_it_makes_these_smaller() -> None:
+    larger = sent(Joined(10, 100), linger_5=Joined(2, 30)).joined
+    plain = sent(Joined(10, 100), linger_5=Joined(2, 90)).joined
+    both = Topic("orders", 1, 1000, {"none": 1000}, [projection(ZSTD, 990, 200)])
+    recommend(both, Sent(100, 100, larger, plain), both.projections[0])
+    assert (both.setting, both.batching, both.bytes_after) == (ZSTD, Batching(5, 16384), 297)
+    # the codec in use is as good
+    alone = Topic("orders", 1, 1000, {"gzip": 1000}, [projection(ZSTD, 990, 200)])
+    recommend(alone, Sent(100, 100, larger, larger), alone.projections[0])
+    assert (alone.setting, alone.batching, alone.bytes_after) == (None, Batching(5, 16384), 300)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_advice_for_equal_records_in_batches_of_their_own_is_what_rewrite_writes(
+    tmp_path: Path, codec: Literal["none", "zstd"]
+) -> None:
+    # each record is incompressible, and all of them are equal: only a codec with larger batches saves much
+    value = random.Random(1).randbytes(900)  # noqa: S311 - the same bytes in each run
+    data = b""
+    for offset in range(1000):
+        builder = kbat.BatchBuilder(compression=codec, base_offset=offset)
+        builder.append(b"key", value, timestamp=START + offset)
+        data += builder.finish()
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(data)
+    found = advise(kbat.find_segments(directory), seconds=10)
+    (topic,), (producer,) = found.topics, found.producers
+    assert topic.batching is not None
+    if codec == "none":
+        assert topic.setting == ZSTD
+    else:
+        assert topic.setting is None
+    batch_bytes = topic.batching.batch_size
+    written = kbat.rewrite(directory, tmp_path / "out-0", compression="zstd", level=3, batch_bytes=batch_bytes).written
+    assert topic.bytes_after == pytest.approx(written.bytes, rel=0.5)
+    assert topic.bytes_after < len(data) / 20
+    assert producer.bytes_after == topic.bytes_after
+
+
+def test_larger_batches_without_a_codec_are_projected_without_one(tmp_path: Path) -> None:
+    log = write(tmp_path / "orders-0", 600, 1)
+    parts = strata(kbat.find_segments(log))
+    fill(parts, MIB, Deadline(10))
+    ((_, found),) = simulate(parts, [ZSTD], Deadline(30), kept={0}).items()
+    one = Batching(100, 16384)
+    written = kbat.rewrite(log, tmp_path / "out-0", compression="none", batch_bytes=16384).written
+    assert found.kept[AS_SENT].bytes == (log / LOG).stat().st_size
+    assert found.kept[one].bytes == pytest.approx(written.bytes, rel=0.05)
+    assert found.joined[one].bytes < found.kept[one].bytes / 2
 
 
 def test_linger_joins_batches_by_time_and_size(tmp_path: Path) -> None:
@@ -301,6 +355,23 @@ def test_json_names_producers_with_small_or_uncompressed_batches(tmp_path: Path)
     assert found["recommendation"][-1].startswith("All together: ")
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_zeros_of_preallocated_segments_are_not_projected(orders: Path, tmp_path: Path, *, is_complete: bool) -> None:
+    size = (orders / LOG).stat().st_size
+    for topic, length in (("zeros", MIB), ("orders", 100 * MIB), ("whole", size)):
+        directory = copytree(orders, tmp_path / f"{topic}-0")
+        os.truncate(directory / LOG, 0 if topic == "zeros" else size)
+        os.truncate(directory / LOG, length)
+    segments = kbat.find_segments(tmp_path)
+    found = survey(segments, Deadline(30 if is_complete else 0))
+    if not is_complete:
+        found.segments_read = 0
+    advice = advise(segments, found=found, settings=[ZSTD], seconds=10)
+    assert {topic.name: topic.bytes for topic in advice.topics} == {"zeros": 0, "orders": size, "whole": size}
+    written = kbat.rewrite(orders, tmp_path / "out", compression="zstd", level=3).written
+    assert (advice.bytes, advice.projections[0].bytes) == (2 * size, 2 * written.bytes)
+
+
 def test_json_has_the_documented_fields(orders: Path) -> None:
     found = json_of("advise", orders, *QUICK)
     help_text = " ".join(run("advise", "--help").stdout.split())
@@ -323,7 +394,9 @@ def test_json_has_the_documented_fields(orders: Path) -> None:
 def test_text_fits_80_columns_and_wide_shows_all_columns() -> None:
     narrow = on_terminal(80, "advise", LOG_DIR, *QUICK)
     tables = narrow.split("recommendation:")[0]
-    rows = [line for line in tables.splitlines()[1:] if not line.startswith("hidden in this narrow terminal")]
+    # sentences, of which the second depends on the speed of this machine
+    sentences = ("hidden in this narrow terminal", "  does not hold here")
+    rows = [line for line in tables.splitlines()[1:] if not line.startswith(sentences)]
     assert max(map(len, rows)) <= 80
     assert "usual compression speed: lz4 > snappy > zstd > gzip" in narrow
     assert "hidden in this narrow terminal: " in narrow

@@ -32,6 +32,25 @@ def test_help_has_an_example_json_fields_and_exit_codes(command: str) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("command", ["cat", "export"])
+def test_help_shows_that_csv_does_not_distinguish_bytes_from_text(command: str) -> None:
+    assert "a text that begins with 0x looks the same" in " ".join(run(command, "--help").stdout.split()).lower()
+
+
+@pytest.mark.parametrize("out", [("out.parquet",), ("archive", "--partition-by", "topic"), ("orders-0/a.csv",)])
+def test_a_log_that_is_read_is_not_written(out: tuple[str, ...], tmp_path: Path) -> None:
+    log, other = tmp_path / "log", tmp_path / "other"
+    for directory in (log, other):
+        copy_of("codec-lz4", directory / "orders-0")
+    name, *options = out
+    done = run("export", other / "orders-0", log, log / name, *options, "--replicas", "longest")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"the output directory is inside {log}, which is only read" in done.stderr
+    assert not (log / name).exists()
+    # a file beside it
+    assert run("export", log, tmp_path / "log.parquet").exit_code == 0
+
+
 def test_parquet_and_arrow_have_the_columns_of_a_scan(tmp_path: Path) -> None:
     expected = kbat.scan(LOG_DIR).to_pyarrow()
     report = json_of("export", LOG_DIR, tmp_path / "a.parquet", "--compression", "zstd:3")

@@ -94,6 +94,29 @@ def test_partition_that_does_not_exist_in_kafka_is_refused(value: object, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("root", [".", "input"])
+def test_files_of_an_unfinished_job_and_hidden_ones_are_skipped(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "_jobs" / "input"
+    names = (
+        "topic=_a/_partition=0/part-0.parquet", "_temporary/0/part-0.parquet", ".hidden/part-0.parquet",
+        "topic=_a/_part-1.parquet", "topic=_a/.part-2.parquet", "topic=_a/_committed/part-3.parquet",
+    )  # fmt: skip
+    for number, name in enumerate(names):
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"value": [b"%d" % number], "timestamp": pa.array([TIME], pa.timestamp("ms"))}), path)
+    monkeypatch.chdir(source if root == "." else source.parent)
+    done = run("import", root, tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert [row["value"] for row in records(tmp_path)] == [b"0"]
+    (source / names[0]).unlink()
+    done = run("import", root, tmp_path / "none")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "contains no Parquet file; those whose names begin with _ or . are skipped" in done.stderr
+
+
 def test_missing_partition_of_a_column_of_floats_is_none(tmp_path: Path) -> None:
     columns = {"value": [b"v"], "timestamp": [TIME], "topic": ["a"], "partition": [float("nan")]}
     done = imported(tmp_path, columns, "--log-directory")

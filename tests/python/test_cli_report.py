@@ -18,6 +18,7 @@ from PIL import Image
 import kbat
 from browser import open_page, screenshot
 from command_line import LOG, LOG_DIR, copy_of, json_of, run
+from kbat.cli.output import size_text
 from kbat.report.headers import read
 from kbat.report.plots import name_of, short
 from kbat.report.timeline import MONDAY, Timeline, date_text
@@ -124,6 +125,57 @@ def test_compaction_is_the_state_of_the_brokers_checkpoint(page: Path) -> None:
     span = batches[-1]["last_offset"] + 1 - batches[0]["base_offset"]
     assert row["offsets with a record"] == sum(one["record_count"] for one in batches) / span
     assert row["batches with a delete horizon"] == sum(one["delete_horizon"] is not None for one in batches)
+
+
+@pytest.mark.parametrize("names", [("log", "log/orders-0"), ("log/orders-0", "log"), ("log", "link"), ("log", "log")])
+def test_findings_of_paths_that_overlap_are_counted_once(
+    names: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (0, 1):
+        log = write(tmp_path / "log" / f"orders-{number}", [[START]] * 20) / LOG
+        data = bytearray(log.read_bytes())
+        data[200] ^= 1
+        log.write_bytes(data)
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    monkeypatch.chdir(tmp_path)
+    expected = json_of("report", "log", "-o", "one.html", *QUICK)
+    found = json_of("report", *names, "-o", "two.html", *QUICK)
+    assert (found["errors"], found["warnings"]) == (expected["errors"], expected["warnings"])
+    assert expected["errors"] >= 2
+
+
+def test_producers_beyond_the_limit_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    data = b""
+    for offset in range(7):
+        builder = kbat.BatchBuilder(base_offset=offset, producer_id=offset, producer_epoch=3, base_sequence=0)
+        builder.append(b"key", b"value", timestamp=START)
+        data += builder.finish()
+    (directory / LOG).write_bytes(data)
+    monkeypatch.setattr("kbat.advise.headers.MAX_PRODUCERS", 4)
+    found = read(kbat.find_segments(directory), ["orders"])
+    assert sum(one.sums.bytes for one in found.writers.values()) == found.survey.total.bytes == len(data)
+    assert run("report", directory, "-o", tmp_path / "report.html", *QUICK).exit_code == 0
+    rows = rows_of(tmp_path / "report.html", "producers-table")
+    assert sum(one["size"] for one in rows) == len(data)
+    (others,) = (one for one in rows if one["producer id"] == "other producers")
+    assert (others["batches"], others["epoch"]) == (3, None)
+    texts = [
+        name for one in data_of(tmp_path / "report.html", "figures")["producers-plot"]["data"] for name in one["text"]
+    ]
+    assert "orders<br>other producers" in texts
+
+
+def test_zeros_of_preallocated_segments_are_not_saved_by_the_advice(tmp_path: Path) -> None:
+    directory = write(tmp_path / "orders-0", [[START]] * 20)
+    batches = (directory / LOG).stat().st_size
+    os.truncate(directory / LOG, 1 << 24)
+    found = json_of("report", directory, "-o", tmp_path / "report.html", *QUICK)
+    assert (found["bytes"], found["batch_bytes"]) == (1 << 24, batches)
+    assert 0 < found["bytes_after"] <= batches
+    annotation = data_of(tmp_path / "report.html", "figures")["settings-plot"]["layout"]["annotations"][0]
+    assert annotation["text"] == f"today: {size_text(batches)}"
 
 
 def test_page_loads_nothing_and_allows_only_its_own_scripts(page: Path) -> None:

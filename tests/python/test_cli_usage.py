@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kbat
 from command_line import LOG, LOG_DIR, copy_of, environment, json_of, lines_of, process, run
 from kbat.cli import output
+from kbat.cli.options import time
 from partitions import Log
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "compact", "rewrite")
 PLACE = LOG_DIR / "codec-lz4-0"
@@ -95,6 +96,11 @@ def test_times_are_those_of_scan(value: str, milliseconds: int) -> None:
     [
         ("1700000160", "looks like seconds since the epoch; write milliseconds, 1700000160000"),
         ("20240501", "looks like a date; write 2024-05-01T00:00:00Z"),
+        ("2024", "looks like a date; write 2024-01-01T00:00:00Z"),
+        ("202405", "looks like a date; write 2024-05-01T00:00:00Z"),
+        ("2024050112", "looks like a date; write 2024-05-01T12:00:00Z"),
+        ("202405011230", "looks like a date; write 2024-05-01T12:30:00Z"),
+        ("20240501123059", "looks like a date; write 2024-05-01T12:30:59Z"),
         ("2024-05-01", "has no time zone; for UTC write 2024-05-01T00:00:00Z"),
         ("2024-05-01 12:30", "has no time zone; for UTC write 2024-05-01T12:30:00Z"),
         ("yesterday", "is not a time; write ISO 8601 with a time zone"),
@@ -111,6 +117,47 @@ def test_times_without_a_zone_and_seconds_are_refused(command: tuple[str, ...], 
         start: Any = int(value) if value.isdecimal() else value
         with pytest.raises(ValueError, match=r"seconds|time zone|not a time"):
             kbat.scan(PLACE, start_timestamp=start)
+
+
+@pytest.mark.parametrize("value", ["201", "3024", "202413", "20240532", "190001010000000"])
+def test_numbers_that_are_not_dates_are_milliseconds(value: str) -> None:
+    assert time(value) == int(value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", PLACE, "-", "--format", "csv"),
+        ("report", PLACE, "-o", "-"),
+        ("copy", PLACE, "-"),
+        ("import", "-", "-"),
+    ],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_nothing_is_written_to_a_file_that_is_named_like_the_standard_output(
+    arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "`kbat cat -f csv` prints records; name a file or directory, or write ./-" in plain(done.stderr)
+    assert list(tmp_path.iterdir()) == []
+    if arguments[0] == "export":
+        assert run("export", PLACE, "./-", "--format", "csv").exit_code == 0
+        assert [path.name for path in tmp_path.iterdir()] == ["-"]
+
+
+@pytest.mark.parametrize("arguments", [("ls", "--help"), ("--help",), ("--version",), (), ("ls", PLACE)], ids=str)
+def test_a_full_disk_and_a_closed_pipe_end_the_command_without_a_traceback(arguments: tuple[object, ...]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full, process(*arguments, stdout=full) as command:
+        _, error = command.communicate()
+    assert (command.returncode, error) == (1, "kbat: [Errno 28] No space left on device\n")
+    near, far = os.pipe()
+    os.close(near)
+    with os.fdopen(far, "w") as closed, process(*arguments, stdout=closed) as command:
+        _, error = command.communicate()
+    # typer itself ends with 1
+    assert (command.returncode, error) == (1 if arguments[-1:] == ("--help",) else 141, "")
 
 
 def test_ls_has_a_dash_where_no_record_has_a_time(tmp_path: Path) -> None:
@@ -187,11 +234,37 @@ def test_messages_name_commands_and_options(tmp_path: Path) -> None:
         ("/data/rebuild_indexes-0/x.log: gone", "/data/rebuild_indexes-0/x.log: gone"),
         ('or set replicas="longest" to read', "or add --replicas longest to read"),
         ('with on_corrupt="skip" it', "with --on-corrupt skip it"),
+        (
+            "storage_options-0/x: rebuild_indexes-0 'magic=2' stay",
+            "storage_options-0/x: rebuild_indexes-0 'magic=2' stay",
+        ),
+        ("(s3://b/magic=2/a-0): magic=2 is written", "(s3://b/magic=2/a-0): --magic 2 is written"),
         ("cuts the log; salvage keeps it", "cuts the log; kbat salvage keeps it"),
     ],
 )
 def test_python_names_become_those_of_the_shell(message: str, shown: str) -> None:
     assert output.in_shell(message) == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["magic=2/a  b-0", "my  replicas=x-0", "it's magic=2", "line\nmagic=1 storage_options"]
+)
+def test_paths_in_messages_are_never_changed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = copy_of("codec-lz4", tmp_path / name)
+    log = place / LOG
+    data = bytearray(log.read_bytes())
+    data[2000] ^= 1
+    log.write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    done = run("cat", name)
+    shown = output.escaped(name)
+    quoted = output.escaped(shlex.quote(name))
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert f"({shown}/{LOG}: byte " in done.stderr
+    assert f"'kbat verify {quoted}' lists all corruption, 'kbat salvage {quoted} OUT' keeps" in done.stderr
+    # a path that does not exist, before there is a command
+    assert f"path {name + '-1'!r} does not exist" in run("cat", f"{name}-1").stderr
 
 
 @pytest.mark.parametrize("codec", [(), ("--compression", "zstd")], ids=str)

@@ -2,15 +2,18 @@
 
 - Codec and level: of the settings that compress at least at the minimum speed, the smallest. One that is up to 5 %
   larger is preferred: a codec with Kafka's default level, which needs no config of its own, otherwise the fastest.
-- It is recommended only if it saves at least 5 % of the topic.
+- It is recommended if it saves at least 5 % of the topic.
 - `linger.ms` and `batch.size`: of those with up to 5 % more bytes than the smallest, the shortest delay, then the least
   memory. They are recommended only if they save another 5 %, or halve the number of batches.
+- If no codec saves that much with the batches as they are, codecs at their default level are compared in the largest
+  batches. The best is recommended with larger batches if these are at least 5 % smaller with it than with the codec in
+  use. Otherwise larger batches are projected with the codec in use.
 - Producers are named if their mean batch is below 4 KiB before compression, or if at least half of their bytes are not
   compressed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kbat.advise.batching import AS_SENT, BATCHINGS, Batching, Joined, Sent
 from kbat.advise.codecs import DEFAULTS, NONE, Setting
@@ -30,7 +33,7 @@ class Projection:
     Attributes:
         setting: The codec and level.
         bytes: Projected size of the log with the batches as they are.
-        today: Size of the log.
+        today: Size of the batches as they are.
         ratio: Records before compression by records after it, of the sample, with the headers of batches.
         compress_rate: Bytes per second of one core; None for no compression.
         decompress_rate: Bytes per second of one core; None for no compression.
@@ -93,7 +96,7 @@ class Topic:
     Attributes:
         name: The topic; None for a file outside of a partition directory, and for several topics.
         topic_count: Number of topics.
-        bytes: Size of its segments.
+        bytes: Size of its batches.
         compression: Bytes by codec; computed from a part of the headers if not all were read.
         projections: The settings that were measured.
         setting: The recommended setting; None to keep what the producers use.
@@ -150,10 +153,9 @@ def best_batching(joined: Mapping[Batching, Joined]) -> Batching | None:
     return chosen if is_worth else None
 
 
-def recommend(topic: Topic, sent: Sent, min_speed: float) -> None:
-    """Complete a topic with its recommendation, from its projections and its sample in larger batches."""
+def recommend(topic: Topic, sent: Sent, chosen: Projection | None) -> None:
+    """Complete a topic with its recommendation, from the best setting and its sample in larger batches."""
     topic.bytes_after = topic.bytes
-    chosen = best(topic.projections, min_speed)
     if chosen is None or topic.is_internal:
         return
     if chosen.saved >= EQUAL:
@@ -161,10 +163,23 @@ def recommend(topic: Topic, sent: Sent, min_speed: float) -> None:
         topic.bytes_after = chosen.bytes
     if not sent.stored_len:
         return
-    topic.batching = best_batching(sent.joined)
+    if topic.setting is not None:
+        _recommend_batching(topic, sent.joined, topic.bytes_after)
+        return
+    _recommend_batching(topic, sent.kept, topic.bytes)
+    both = replace(topic)
+    _recommend_batching(both, sent.joined, chosen.bytes)
+    if both.batching is not None and both.bytes_after <= topic.bytes_after * (1 - EQUAL):
+        topic.setting = chosen.setting
+        topic.batching, topic.bytes_after, topic.batches_after = both.batching, both.bytes_after, both.batches_after
+
+
+def _recommend_batching(topic: Topic, joined: Mapping[Batching, Joined], size: int) -> None:
+    """Complete a topic with larger batches, if they gain enough; `size` is its size with the codec of the batches."""
+    topic.batching = best_batching(joined)
     if topic.batching is not None:
-        before, after = sent.joined[AS_SENT], sent.joined[topic.batching]
-        topic.bytes_after = round(topic.bytes_after * after.bytes / before.bytes)
+        before, after = joined[AS_SENT], joined[topic.batching]
+        topic.bytes_after = round(size * after.bytes / before.bytes)
         topic.batches_after = after.batches / before.batches
 
 
@@ -172,7 +187,10 @@ def gain(producer: Producer, topic: Topic, sent: Sent | None) -> None:
     """Complete a producer with what it would gain with the recommendation for its topic."""
     if sent is None or not sent.stored_len:
         return
-    before, after = sent.joined[AS_SENT], sent.joined[topic.batching or AS_SENT]
+    joined = sent.kept if topic.setting is None else sent.joined
+    before, after = joined[AS_SENT], joined[topic.batching or AS_SENT]
+    if not before.batches:
+        return
     # without another codec only the effect of larger batches counts
     size = before.bytes if topic.setting is None else sent.stored_len
     producer.bytes_after = round(producer.bytes * after.bytes / size)

@@ -7,7 +7,7 @@ estimates the size of a batch after compression, kbat uses the size before it, w
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import kbat
 from kbat.advise.clock import Deadline
-from kbat.advise.codecs import Setting
+from kbat.advise.codecs import Setting, in_use
 from kbat.advise.sample import ONE_BATCH, Sampled, Stratum, Window
 
 
@@ -35,6 +35,8 @@ class Batching(NamedTuple):
 BATCHINGS = tuple(Batching(linger, size << 10) for linger in (5, 20, 100) for size in (16, 64, 128))
 # Bytes before compression that are joined even after the deadline, which takes a fraction of a second.
 _MIN_LEN = 1 << 20
+# Bytes before compression on which codecs are compared in the largest batches.
+_COMPARED_LEN = 1 << 19
 #: The batches as they are.
 AS_SENT = Batching(0, 0)
 
@@ -60,20 +62,33 @@ class Sender(NamedTuple):
     producer_id: int
 
 
+def _nothing_joined() -> dict[Batching, Joined]:
+    return {one: Joined() for one in (AS_SENT, *BATCHINGS)}
+
+
 @dataclass
 class Sent:
-    """Batches of the sample as stored, without compression, and as they would be with larger batches."""
+    """Batches of the sample, and what they would be with larger batches.
+
+    Attributes:
+        stored_len: Bytes as stored.
+        raw_len: Bytes without compression.
+        joined: The batches with the setting that is smallest for their stratum.
+        kept: The batches with the codecs that they have, at the default level; zeros if this was not measured.
+    """
 
     stored_len: int = 0
     raw_len: int = 0
-    joined: dict[Batching, Joined] = field(default_factory=lambda: {one: Joined() for one in (AS_SENT, *BATCHINGS)})
+    joined: dict[Batching, Joined] = field(default_factory=_nothing_joined)
+    kept: dict[Batching, Joined] = field(default_factory=_nothing_joined)
 
     def add(self, other: "Sent") -> None:
         """Add other batches."""
         self.stored_len += other.stored_len
         self.raw_len += other.raw_len
-        for batching, sums in self.joined.items():
-            sums.add(other.joined[batching])
+        for batching in self.joined:
+            self.joined[batching].add(other.joined[batching])
+            self.kept[batching].add(other.kept[batching])
 
 
 def simulate(
@@ -81,10 +96,19 @@ def simulate(
     settings: Sequence[Setting],
     deadline: Deadline,
     callback: Callable[[int, int], object] | None = None,
+    *,
+    kept: Collection[int] = (),
 ) -> dict[Sender, Sent]:
     """Join batches of the sample with each of `BATCHINGS`, and compress them with the setting of their stratum.
 
     Windows that are left at the deadline are omitted, for every batching, except the first ones.
+
+    Args:
+        strata: The sample.
+        settings: The setting of each stratum.
+        deadline: When to stop.
+        callback: Called with the number of windows that are done, and of all windows.
+        kept: Indexes of the strata whose batches are also joined with the codecs that they have.
     """
     found: dict[Sender, Sent] = defaultdict(Sent)
     # the first window of each stratum, then the second ones
@@ -101,12 +125,30 @@ def simulate(
             sent = found[Sender(index, window.partition[0], producer_id)]
             sent.stored_len += sum(batch.stored_len for batch in batches)
             sent.raw_len += sum(len(batch.data) for batch in batches)
-            for batching, sums in sent.joined.items():
+            for batching in sent.joined:
                 for group in _groups(batches, batching):
-                    sums.add(Joined(1, _size(group, settings[index])))
+                    size = _size(group, settings[index])
+                    sent.joined[batching].add(Joined(1, size))
+                    if index in kept:
+                        own = in_use(group[0].compression)
+                        own_size = size if own == settings[index] else _size(group, own)
+                        sent.kept[batching].add(Joined(1, own_size))
         if callback:
             callback(done + 1, len(ordered))
     return dict(found)
+
+
+def joined_sizes(stratum: Stratum, settings: Sequence[Setting]) -> dict[Setting, int]:
+    """Return the bytes of the first windows of a stratum with each setting, in the largest batches of `BATCHINGS`."""
+    groups: list[list[Sampled]] = []
+    seen_len = 0
+    for window in stratum.windows:
+        if seen_len >= _COMPARED_LEN:
+            break
+        seen_len += len(window.data)
+        for batches in _by_producer(window).values():
+            groups += _groups(batches, BATCHINGS[-1])
+    return {setting: sum(_size(group, setting) for group in groups) for setting in settings}
 
 
 def _by_producer(window: Window) -> dict[int, list[Sampled]]:

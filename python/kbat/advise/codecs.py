@@ -51,6 +51,7 @@ class Setting(NamedTuple):
 NONE = Setting("none")
 #: The codecs with Kafka's default levels.
 DEFAULTS = tuple(Setting(name, codec.default_level) for name, codec in CODECS.items() if name != "none")
+_IN_USE: dict[str, Setting] = {one.codec: one for one in (NONE, *DEFAULTS)}
 #: Codecs in the usual order, the best first. A codec that is in no order is measured, but not compared.
 USUAL_SPEED: tuple[Compression, ...] = ("lz4", "snappy", "zstd", "gzip")
 USUAL_RATIO: tuple[Compression, ...] = ("zstd", "gzip", "lz4", "snappy")
@@ -90,6 +91,11 @@ def _every_setting() -> tuple[Setting, ...]:
 
 #: Every level from the smallest to the largest, and some of zstd's 131,072 negative ones; the fast ones first.
 ALL_SETTINGS = _every_setting()
+
+
+def in_use(codec: str) -> Setting:
+    """Return the setting of batches as they are: their codec at its default level, because batches do not store it."""
+    return _IN_USE[codec]
 
 
 class Chunk(NamedTuple):

@@ -4,7 +4,8 @@ A header has 61 bytes, so all headers of a log are read in a fraction of the tim
 long, segments that are spread over the log are read until the time is over, and the figures are those of this part.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,8 +22,8 @@ OTHER_PRODUCERS = -2
 
 _COLUMNS = ("topic", "producer_id", "compression", "is_control", "size", "record_count")
 _KEYS = list(_COLUMNS[:4])
-# Producers with figures of their own; later ones are counted together.
-_MAX_PRODUCERS = 100_000
+#: Producers with figures of their own; later ones are counted together.
+MAX_PRODUCERS = 100_000
 # Segments in one scan.
 _AT_ONCE = 64
 
@@ -35,12 +36,30 @@ class Writer(NamedTuple):
     compression: str
 
 
+def counted_as(writer: Writer, writers: Mapping[Writer, object]) -> Writer:
+    """Return the writer itself, or the other producers of its topic and codec if there are too many writers."""
+    is_counted = writer in writers or len(writers) < MAX_PRODUCERS
+    return writer if is_counted else writer._replace(producer_id=OTHER_PRODUCERS)
+
+
 @dataclass
 class Survey:
-    """Batches by writer, and what part of the log was read."""
+    """Batches by writer, and what part of the log was read.
+
+    Attributes:
+        writers: The batches of each writer, without markers of transactions.
+        control: Markers of transactions.
+        topic_bytes: Bytes of all batches by topic, with markers.
+        segments_read: Number of segments that were read.
+        segment_count: Number of all segments.
+        bytes_read: Bytes of the batches that were read.
+        batches_skipped: Number of corrupt ranges.
+        bytes_lost: Bytes of corrupt ranges, and of incomplete batches.
+    """
 
     writers: dict[Writer, Sums] = field(default_factory=dict)
     control: Sums = field(default_factory=Sums)
+    topic_bytes: Counter[str | None] = field(default_factory=Counter)
     segments_read: int = 0
     segment_count: int = 0
     bytes_read: int = 0
@@ -62,9 +81,7 @@ class Survey:
 
     def add(self, writer: Writer, sums: Sums) -> None:
         """Add batches of a writer."""
-        if writer not in self.writers and len(self.writers) >= _MAX_PRODUCERS:
-            writer = writer._replace(producer_id=OTHER_PRODUCERS)
-        self.writers.setdefault(writer, Sums()).add(sums)
+        self.writers.setdefault(counted_as(writer, self.writers), Sums()).add(sums)
 
 
 def survey(
@@ -87,6 +104,7 @@ def survey(
                 break
             for is_control, writer, sums in _sums(batch):
                 found.bytes_read += sums.bytes
+                found.topic_bytes[writer.topic] += sums.bytes
                 if is_control:
                     found.control.add(sums)
                 else:

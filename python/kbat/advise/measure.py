@@ -4,11 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import kbat.results
 from kbat.advise.advice import (
+    EQUAL,
     MIN_SPEED,
     SMALL_BATCH,
     Producer,
@@ -19,11 +20,12 @@ from kbat.advise.advice import (
     is_internal,
     recommend,
 )
-from kbat.advise.batching import Sender, Sent, simulate
+from kbat.advise.batching import Sender, Sent, joined_sizes, simulate
 from kbat.advise.clock import Deadline
-from kbat.advise.codecs import NONE, SETTINGS, Bench, Chunk, Measured, Setting
+from kbat.advise.codecs import DEFAULTS, NONE, SETTINGS, Bench, Chunk, Measured, Setting
 from kbat.advise.headers import OTHER_PRODUCERS, Survey, survey
 from kbat.advise.sample import Stratum, fill, strata
+from kbat.advise.sizes import batch_bytes
 from kbat.advise.usual import Order, orders
 from kbat.sums import Sums
 
@@ -39,6 +41,7 @@ Show = Callable[[str, str], AbstractContextManager[Callback | None]]
 _CHUNK_LEN = 1 << 18
 # Parts of the time, each of the time that is left.
 _FOR_HEADERS = 0.25
+_FOR_SIZES = 0.1
 _FOR_SAMPLE = 0.3
 _FOR_CODECS = 0.8
 
@@ -48,7 +51,7 @@ class Advice:
     """The figures of a log and the recommendation.
 
     Attributes:
-        bytes: Size of the segments.
+        bytes: Size of the batches, without the zeros at the end of preallocated segments.
         survey: What the headers show.
         topics: The largest topics, and the others together.
         projections: The log with each setting.
@@ -130,10 +133,11 @@ def advise(  # noqa: PLR0913 - options
     parts = strata(segments)
     with show("reading a sample", "") as callback:
         fill(parts, sample_len, deadline.part(_FOR_SAMPLE), callback, leave_page_cache=leave_page_cache, **options)
+    sizes = batch_bytes(parts, found, deadline.part(_FOR_SIZES), **options)
     advice = Advice(
-        bytes=sum(segment.size for segment in segments),
+        bytes=sum(sizes),
         survey=found,
-        topics=[_topic(one, found) for one in parts],
+        topics=[_topic(one, size, found) for one, size in zip(parts, sizes, strict=True)],
         sample_skipped=sum(one.batches_skipped for one in parts),
         min_speed=min_speed,
     )
@@ -143,22 +147,17 @@ def advise(  # noqa: PLR0913 - options
         with show("measuring codecs", "settings") as callback:
             measured = bench.run(settings, deadline.part(_FOR_CODECS), callback)
         _project(advice, parts, bench, measured)
+    if advice.projections:
         _recommend(advice, parts, deadline, show)
     advice.seconds = time.monotonic() - start
     return advice
 
 
-def _topic(stratum: Stratum, found: Survey) -> Topic:
-    return Topic(
-        stratum.name,
-        len(stratum.topics),
-        stratum.size,
-        _compression(stratum, found),
-        bytes_after=stratum.size,
-    )
+def _topic(stratum: Stratum, size: int, found: Survey) -> Topic:
+    return Topic(stratum.name, len(stratum.topics), size, _compression(stratum, size, found), bytes_after=size)
 
 
-def _compression(stratum: Stratum, found: Survey) -> dict[str, int]:
+def _compression(stratum: Stratum, size: int, found: Survey) -> dict[str, int]:
     """Return the bytes of a stratum by codec, the most first."""
     topics = set(stratum.topics)
     sums: dict[str, int] = {}
@@ -166,8 +165,8 @@ def _compression(stratum: Stratum, found: Survey) -> dict[str, int]:
         if writer.topic in topics:
             sums[writer.compression] = sums.get(writer.compression, 0) + one.bytes
     read = sum(sums.values())
-    scale = 1.0 if found.is_complete else stratum.size / read if read else 0.0
-    return {codec: round(size * scale) for codec, size in sorted(sums.items(), key=lambda one: -one[1])}
+    scale = 1.0 if found.is_complete else size / read if read else 0.0
+    return {codec: round(part * scale) for codec, part in sorted(sums.items(), key=lambda one: -one[1])}
 
 
 def _chunks(parts: Sequence[Stratum]) -> list[Chunk]:
@@ -186,9 +185,12 @@ def _chunks(parts: Sequence[Stratum]) -> list[Chunk]:
 
 def _project(advice: Advice, parts: Sequence[Stratum], bench: Bench, measured: Sequence[Measured]) -> None:
     for index, (topic, one) in enumerate(zip(advice.topics, parts, strict=True)):
-        if one.raw_len:
-            topic.projections = [_projection(bench, index, one, each) for each in measured]
-    sampled = [one for one in parts if one.raw_len]
+        # a log that grows may have its first batch after the headers were read
+        if one.raw_len and topic.bytes:
+            topic.projections = [_projection(bench, index, topic.bytes, one, each) for each in measured]
+    sampled = [one for topic, one in zip(advice.topics, parts, strict=True) if topic.is_sampled]
+    if not sampled:
+        return
     advice.stored_len = sum(one.stored_len for one in sampled)
     advice.raw_len = sum(one.raw_len for one in sampled)
     windows = [window for one in sampled for window in one.windows]
@@ -198,7 +200,7 @@ def _project(advice: Advice, parts: Sequence[Stratum], bench: Bench, measured: S
     for window in windows:
         for batch in window.batches:
             advice.record_sizes.update(1 << max(0, size.bit_length() - 1) for size in batch.record_sizes)
-    today = sum(one.size for one in sampled)
+    today = sum(topic.bytes for topic in advice.topics if topic.is_sampled)
     for place, each in enumerate(measured):
         projected = [topic.projections[place] for topic in advice.topics if topic.is_sampled]
         raw = sum(one.ratio * one.bytes for one in projected)
@@ -220,12 +222,12 @@ def _project(advice: Advice, parts: Sequence[Stratum], bench: Bench, measured: S
     advice.orders = orders(by_setting, {one.setting: one.ratio for one in advice.projections})
 
 
-def _projection(bench: Bench, index: int, stratum: Stratum, measured: Measured) -> Projection:
+def _projection(bench: Bench, index: int, today: int, stratum: Stratum, measured: Measured) -> Projection:
     size = bench.size(measured.setting, index)
     return Projection(
         measured.setting,
-        round(stratum.size * size / stratum.stored_len),
-        stratum.size,
+        round(today * size / stratum.stored_len),
+        today,
         stratum.raw_len / size,
         measured.compress_rate,
         measured.decompress_rate,
@@ -234,17 +236,30 @@ def _projection(bench: Bench, index: int, stratum: Stratum, measured: Measured) 
 
 
 def _recommend(advice: Advice, parts: Sequence[Stratum], deadline: Deadline, show: Show) -> None:
-    chosen = [best(topic.projections, advice.min_speed) for topic in advice.topics]
+    chosen = [_chosen(*each, advice.min_speed) for each in zip(advice.topics, parts, strict=True)]
     settings = [NONE if one is None else one.setting for one in chosen]
+    # a codec that is recommended with the batches as they are is so with larger ones
+    kept = {index for index, one in enumerate(chosen) if one is None or one.saved < EQUAL}
     with show("joining batches", "windows") as callback:
-        found = simulate(parts, settings, deadline, callback)
+        found = simulate(parts, settings, deadline, callback, kept=kept)
     for index, topic in enumerate(advice.topics):
         total = Sent()
         for sender, sent in found.items():
             if sender.stratum == index:
                 total.add(sent)
-        recommend(topic, total, advice.min_speed)
+        recommend(topic, total, chosen[index])
     advice.producers = _producers(advice, parts, found)
+
+
+def _chosen(topic: Topic, stratum: Stratum, min_speed: float) -> Projection | None:
+    """Return the best setting for the batches as they are; if it saves little, the best one for larger batches."""
+    chosen = best(topic.projections, min_speed)
+    if chosen is None or chosen.saved >= EQUAL or topic.is_internal:
+        return chosen
+    candidates = [one for one in topic.projections if one == chosen or one.setting in DEFAULTS]
+    sizes = joined_sizes(stratum, [one.setting for one in candidates])
+    found = best([replace(one, bytes=sizes[one.setting]) for one in candidates], min_speed) or chosen
+    return next(one for one in candidates if one.setting == found.setting)
 
 
 def _producers(advice: Advice, parts: Sequence[Stratum], found: Mapping[Sender, Sent]) -> list[Producer]:

@@ -17,6 +17,7 @@ import pyarrow.compute
 
 import kbat.results
 from kbat.advise.clock import Deadline, points, spread
+from kbat.cli.location import segment_at
 
 #: Topics with a sample of their own.
 TOPICS = 10
@@ -215,7 +216,7 @@ class _Reader:
         if position <= 0:
             return _Start(segment, 0)
         try:
-            log = self._opened(segment.path)
+            log = segment_at(segment.path, self._options)
             if "index" in log.files:
                 offsets = log.end_offset - log.base_offset
                 place = log.find_offset(log.base_offset + offsets * position // segment.size)
@@ -225,14 +226,6 @@ class _Reader:
             # not named like a segment, or corrupt
             pass
         return _Start(segment, position, is_inside=True)
-
-    def _opened(self, path: str) -> kbat.Segment:
-        try:
-            return kbat.Segment(path, **self._options)
-        except ValueError:
-            # `remote` is refused for a file in the directory of the broker
-            own = {name: value for name, value in self._options.items() if not name.startswith("remote")}
-            return kbat.Segment(path, **own)
 
     def _window(self, stratum: Stratum, start: _Start, budget: int) -> list[Sampled]:
         path = start.segment.path

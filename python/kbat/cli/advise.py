@@ -124,14 +124,17 @@ def advise(  # noqa: PLR0913 - options
 
     Batches of the sample are joined as a producer with linger.ms 5, 20 or 100 and batch.size 16384, 65536 or 131072
     would have made them. Of those that are up to 5% larger than the smallest, the shortest delay is recommended, if it
-    saves another 5% or halves the number of batches. A producer is listed if its mean batch has less than 4 KiB before
-    compression, or if half of its bytes are not compressed. Batches without a producer id count as one producer's.
-    Their gain is an upper bound.
+    saves another 5% or halves the number of batches. If a codec saves less than 5% with the batches as they are, codecs
+    are compared in larger batches, and the best is recommended with these if it makes them 5% smaller. Otherwise the
+    figures of larger batches are those with the codec in use.
+
+    A producer is listed if its mean batch has less than 4 KiB before compression, or if half of its bytes are not
+    compressed. Batches without a producer id count as one producer's. Their gain is an upper bound.
 
     Examples: `kbat advise /var/lib/kafka/data`, `kbat advise data --topic 'orders*' --sample 64MiB --seconds 60`
 
-    JSON: `path` (null for several paths), `paths`, `bytes`, `headers`: `is_complete`, `segments`, `segments_read`,
-    `bytes_read`, `batches`, `records`, `batches_skipped`, `bytes_lost`; `sample`: `bytes` (as stored),
+    JSON: `path` (null for several paths), `paths`, `bytes` (of batches), `headers`: `is_complete`, `segments`,
+    `segments_read`, `bytes_read`, `batches`, `records`, `batches_skipped`, `bytes_lost`; `sample`: `bytes` (as stored),
     `uncompressed_bytes`, `batches`, `records`, `windows`, `batches_skipped`; `settings`: `compression`, `level`,
     `bytes` (projected), `saved` (0 to 1), `ratio`, `compress_bytes_per_second`, `decompress_bytes_per_second`,
     `sample_bytes`, `is_recommended`; `usual_orders`: `name`, `usual`, `measured`: `compression`, `value`; `holds`,

@@ -118,7 +118,8 @@ def cat(  # noqa: PLR0913 - one per option
     A TIME is ISO 8601 with a time zone, such as `2024-05-01T12:30:00Z`, or a number of milliseconds since 1970; numbers
     that look like seconds are refused. With `-o`, a number of milliseconds is written `s@1714566600000`. `-o -N` counts
     all records; `--key`, `--grep` and `--header` select among the last N. The standard input (PATH `-`) is read
-    completely before anything is printed.
+    completely before anything is printed. With `-F`, a partition that is deleted and created again is printed from its
+    beginning, and a line on the standard error reports it, as it does for a log that a broker has truncated.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
     `kbat cat data | jq -c '.value | fromjson?'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),
@@ -134,7 +135,8 @@ def cat(  # noqa: PLR0913 - one per option
     `attributes`, `partition_leader_epoch`, `base_timestamp`, `max_timestamp`, `producer_id`, `producer_epoch`,
     `base_sequence`, each as stored, -1 for none, and `record_count`, the number of its records that follow. Records
     then also have `create_time`, the producer's timestamp, if their own is that of an append. CSV has the same columns;
-    null is an empty field, and bytes that are not UTF-8 are `0x` and hexadecimal digits.
+    null is an empty field, and bytes that are not UTF-8 are `0x` and hexadecimal digits. A text that begins with 0x
+    looks the same in CSV: use JSON lines, or `--value` and `--key-form` with hex or base64, to distinguish them.
 
     A format string contains `%t` topic, `%p` partition, `%o` offset, `%T` timestamp (-1 for none), `%k` key, `%K` its
     length, `%s` value, `%S` its length (-1 for null), `%h` headers, `%%`, and `\n`, `\r`, `\t`, `\\`, `\xNN`. Nothing
@@ -260,7 +262,7 @@ def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
     def find() -> list[Partition]:
         return partitions_of(discover([str(path) for path in files], **chosen, **options)[0])
 
-    follower = Follower(printer, find, scan_from)
+    follower = Follower(printer, find, scan_from, options)
     for partition in partitions:
         if printer.is_done:
             break

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import typer
 
+from kbat._core.locations import refuse_inside
 from kbat.cli import output
 from kbat.cli.cat import Isolation
 from kbat.cli.copies import staged
@@ -154,8 +155,9 @@ def export(  # noqa: PLR0913 - one per option
     """Write records to a Parquet, Arrow, CSV or JSON Lines file, or to a directory with a file for each partition.
 
     The columns are those of `kbat.scan`: key, value, topic, partition, offset, timestamp, timestamp_type and headers.
-    Parquet and Arrow have keys and values as binary. CSV and JSON lines are those of `kbat cat`. `kbat import` reads
-    Parquet and JSON lines.
+    Parquet and Arrow have keys and values as binary. CSV and JSON lines are those of `kbat cat`. In CSV, bytes that are
+    not UTF-8 are `0x` and hexadecimal digits, and a text that begins with 0x looks the same: use another format if that
+    matters. `kbat import` reads Parquet and JSON lines.
 
     Examples: `kbat export data records.parquet`, `kbat export orders-0 orders.csv --start-time 2024-05-01T00:00:00Z`,
     `kbat export data archive --partition-by topic,date --compression zstd`
@@ -172,6 +174,8 @@ def export(  # noqa: PLR0913 - one per option
     _check(found, keys, compression)
     opened = [opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     paths, out = [path for path, _ in opened], opened[0][1]
+    for path in paths:
+        refuse_inside(str(path), str(out), **out.options)
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     bounds: dict[str, Any] = {

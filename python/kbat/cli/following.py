@@ -3,8 +3,12 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
 
 import kbat
+from kbat.cli import output
 from kbat.cli.printing import Printer
 from kbat.cli.start import Partition
 
@@ -13,13 +17,38 @@ _SECONDS = 0.25
 _SECONDS_OF_STORE = 5.0
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A partition when it was printed: its size, the next offset, and the first bytes of some segments."""
+
+    size: int = -1
+    next_offset: int = 0
+    heads: dict[str, bytes] | None = None
+
+    def is_same(self, heads: dict[str, bytes]) -> bool:
+        """Return whether a segment begins as it did before, so that this is the same log."""
+        before = self.heads or {}
+        return any(head and before.get(path) == head for path, head in heads.items())
+
+    def is_replaced(self, heads: dict[str, bytes]) -> bool:
+        """Return whether the last segment begins with another batch. Brokers compact only earlier segments."""
+        before = self.heads or {}
+        last = next(reversed(heads), "")
+        is_known = last == next(reversed(before), "") and before.get(last) and heads.get(last)
+        return bool(is_known and before[last] != heads[last])
+
+
 class Follower:
     """Prints partitions again and again, each from where it ended before.
+
+    A partition that was deleted and created again is printed from its beginning. If a broker has truncated its log,
+    as after a change of the leader, printing continues at its new end.
 
     Args:
         printer: Prints the records.
         find: Returns the partitions that exist now.
         scan: Returns a scan of a partition from an offset on.
+        options: How to open the store of the partitions.
     """
 
     def __init__(
@@ -27,16 +56,24 @@ class Follower:
         printer: Printer,
         find: Callable[[], list[Partition]],
         scan: Callable[[Partition, int], kbat.Scan],
+        options: dict[str, Any],
     ) -> None:
         self._printer = printer
         self._find = find
         self._scan = scan
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._options = options
+        self._seen: dict[str, _Seen] = {}
+        self._missing: set[str] = set()
 
-    def print(self, partition: Partition, first: int) -> None:
+    def print(self, partition: Partition, first: int, heads: dict[str, bytes] | None = None) -> None:
         """Print a partition from an offset on, and remember where it ended."""
+        heads = partition.heads(self._options) if heads is None else heads
         next_offset = self._printer.print(self._scan(partition, first))
-        self._seen[partition.key] = (partition.size, first if next_offset is None else max(first, next_offset))
+        end = first if next_offset is None else max(first, next_offset)
+        if end <= partition.last_base_offset:
+            # the first batch of the last segment is not complete
+            heads = {**heads, next(reversed(heads), ""): b""}
+        self._seen[partition.key] = _Seen(partition.size, end, heads)
 
     def follow(self, *, is_local: bool) -> None:
         """Print what is new until the printer is done or the process is interrupted."""
@@ -44,7 +81,39 @@ class Follower:
             time.sleep(_SECONDS if is_local else _SECONDS_OF_STORE)
             # retention may delete a segment that was just found: the log is listed again
             with suppress(FileNotFoundError):
-                for partition in self._find():
-                    size, first = self._seen.get(partition.key, (-1, 0))
-                    if partition.size != size and not self._printer.is_done:
-                        self.print(partition, first)
+                found = self._find()
+                self._missing |= self._seen.keys() - {partition.key for partition in found}
+                for partition in found:
+                    self._print_new(partition)
+
+    def _print_new(self, partition: Partition) -> None:
+        seen = self._seen.get(partition.key, _Seen())
+        was_missing = partition.key in self._missing
+        if self._printer.is_done or (partition.size == seen.size and not was_missing):
+            return
+        heads = partition.heads(self._options)
+        first = self._first(partition, seen, heads, was_missing=was_missing)
+        self.print(partition, first, heads)
+        self._missing.discard(partition.key)
+
+    def _first(self, partition: Partition, seen: _Seen, heads: dict[str, bytes], *, was_missing: bool) -> int:
+        """Return the offset from which a partition is printed, with a note on the standard error if its log changed."""
+        if seen.heads is None:
+            return seen.next_offset
+        end = self._end(partition)
+        first = min(seen.next_offset, seen.next_offset if end is None else end)
+        if seen.is_replaced(heads):
+            first = min(first, partition.last_base_offset)
+        name = PurePath(partition.key).name
+        if (was_missing or first < seen.next_offset) and not seen.is_same(heads):
+            output.note(f"kbat: the log of {name} begins again at offset {partition.base_offset}")
+            return 0
+        if first < seen.next_offset:
+            output.note(f"kbat: the log of {name} was truncated; printing continues at offset {first}")
+        return first
+
+    def _end(self, partition: Partition) -> int | None:
+        """Return the end offset; None if the last segment can't be read at this moment."""
+        with suppress(OSError, ValueError, kbat.KbatError):
+            return partition.end_offset(self._options)
+        return None

@@ -4,8 +4,9 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
@@ -53,6 +54,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         debug = bool(kwargs.pop("debug", False)) or _debugging
+        output.keep_paths(_paths_in(kwargs))
         try:
             try:
                 with output.warnings_as_lines():
@@ -60,7 +62,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:
-            _close_output()
+            close_output()
             raise typer.Exit(BROKEN_PIPE) from None
         except Stopped as signal:
             _fail("terminated", _SIGNALLED + signal.number)
@@ -77,6 +79,15 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     # the signature from which typer makes options
     vars(run)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), option])
     return run
+
+
+def _paths_in(arguments: dict[str, Any]) -> Iterator[object]:
+    """Return the paths among the arguments of a command."""
+    for value in arguments.values():
+        values = value if isinstance(value, list) else [value]
+        yield from (one for one in values if isinstance(one, (Location, Path)))
+    yield from (arguments[name] for name in ("remote", "remote_log_metadata") if arguments.get(name))
+    yield from (name for names in arguments.get("files") or () for name in names.split(","))
 
 
 def _judged(error: BaseException, arguments: dict[str, Any], failed: int, at_damage: str) -> tuple[str, int]:
@@ -104,7 +115,7 @@ def _fail(message: str, exit_code: int, details: str = "") -> NoReturn:
         sys.stdout.flush()
     except (OSError, KeyboardInterrupt):
         # a full disk, or the second Ctrl-C while the reader of the pipe pauses
-        _close_output()
+        close_output()
     output.note(f"kbat: {message}")
     sys.stderr.write(details)
     raise typer.Exit(exit_code)
@@ -175,7 +186,7 @@ def _locations(arguments: dict[str, Any]) -> list[Location]:
     return [one.opened_with(*options) for one in locations]
 
 
-def _close_output() -> None:
+def close_output() -> None:
     """Discard the rest of the output: the reader of the pipe is gone, and Python flushes when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):

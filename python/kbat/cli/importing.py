@@ -104,7 +104,8 @@ def import_records(  # noqa: PLR0913 - one per option
     The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
     their type, and their headers. Batches are those that `kbat.LogWriter` would write, of message format 2. Records of
     message format 0, of which the timestamp and its type are null, are written in that format. A timestamp without a
-    type is that of the producer.
+    type is that of the producer. In a directory, files and directories whose names begin with _ or . are skipped, such
+    as `_temporary` and the hidden files of other programs.
 
     The lines of `kbat cat --batches` also contain producers, transactions and the boundaries of batches: each batch is
     written again in its message format and with its codec, and --compression, --level and --batch-bytes have no effect
@@ -239,6 +240,7 @@ def _import_parquet(
             # those of a directory that can't be read look as if there were none
             os.scandir(str(source.location)).close()
         hint = "; 'kbat copy' copies a log" if any(one.suffix == ".log" for one in source.files) else ""
+        hint = hint or ("; those whose names begin with _ or . are skipped" if source.has_hidden(".parquet") else "")
         message = f"{source.name} contains no Parquet file{hint}"
         raise ValueError(message)
     for number, file in enumerate(files):

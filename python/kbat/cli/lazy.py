@@ -5,14 +5,14 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from kbat.cli import output
-from kbat.cli.guard import FAILED, INTERRUPTED, WRONG_ARGUMENT, guarded
+from kbat.cli.guard import BROKEN_PIPE, FAILED, INTERRUPTED, WRONG_ARGUMENT, close_output, guarded
 
 # The base class of errors about arguments; releases of typer have it in different modules.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -157,22 +157,37 @@ class LazyGroup(_Quick, TyperGroup):
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **extra)
         try:
-            sys.exit(super().main(args, standalone_mode=False, **extra))
+            exit_code = self._run(args, **extra)
+            # the help and the version are written here
+            sys.stdout.flush()
+        except BrokenPipeError:
+            close_output()
+            exit_code = BROKEN_PIPE
+        except OSError as error:
+            close_output()
+            output.note(f"kbat: {error}")
+            exit_code = FAILED
+        sys.exit(exit_code)
+
+    def _run(self, args: Sequence[str] | None, **extra: Any) -> Any:  # noqa: ANN401 - as above
+        """Run the command line and return its exit code."""
+        try:
+            return super().main(args, standalone_mode=False, **extra)
         except _UsageError as error:
-            _refuse(error)
+            return _refuse(error)
         except ModuleNotFoundError as error:
             output.note(f"kbat: {error}: pip install 'kbat[cli]'")
-            sys.exit(WRONG_ARGUMENT)
+            return WRONG_ARGUMENT
         except typer.Abort:
-            sys.exit(INTERRUPTED)
+            return INTERRUPTED
 
 
-def _refuse(error: Any) -> NoReturn:  # noqa: ANN401 - as above
-    """Show what is wrong with the arguments; the help if there are none."""
+def _refuse(error: Any) -> Any:  # noqa: ANN401 - as above
+    """Show what is wrong with the arguments; the help if there are none. Return the exit code."""
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.ctx.get_help())
     else:
         message = error.format_message().rstrip(".")
         command = error.ctx.command_path if error.ctx else "kbat"
         output.note(f"kbat: {message[:1].lower()}{message[1:]}; '{command} --help' lists the arguments and options")
-    sys.exit(error.exit_code)
+    return error.exit_code

@@ -97,13 +97,25 @@ def _milliseconds(text: str) -> int:
     message = ""
     if abs(number) > MAX:
         message = f"{text!r} is too large for a time"
+    elif date := _date(text):
+        message = f"{text!r} looks like a date; write {date.isoformat()}Z"
     elif number in _SECONDS:
         message = f"{text!r} looks like seconds since the epoch; write milliseconds, {number * 1000}"
-    elif date := re.fullmatch(r"(19|20)(\d\d)(\d\d)(\d\d)", text):
-        message = f"{text!r} looks like a date; write {date[1]}{date[2]}-{date[3]}-{date[4]}T00:00:00Z"
     if message:
         raise typer.BadParameter(message)
     return number
+
+
+def _date(text: str) -> dt.datetime | None:
+    """Return the date and time that digits such as 2024, 20240501 or 202405011230 seem to mean, None for others."""
+    if re.fullmatch(r"(19|20)(\d\d){1,6}", text) is None:
+        return None
+    # the year alone, then month, day, hour, minute and second
+    form = "%Y%m%d%H%M%S"[: len(text) - 2]
+    try:
+        return dt.datetime.strptime(text, form)  # noqa: DTZ007 - the message adds the zone
+    except ValueError:
+        return None
 
 
 def whole(smallest: int, largest: int) -> Callable[[str], int]:
@@ -222,6 +234,12 @@ def target(value: str) -> Path:
 
 def target_location(value: str) -> Location:
     """Return the location of a file or directory to write."""
+    if str(value) == "-":
+        message = (
+            "- is not a file here, and nothing is written to the standard output: `kbat cat -f csv` prints records; "
+            "name a file or directory, or write ./-"
+        )
+        raise typer.BadParameter(message)
     try:
         return Location.parse(value)
     except ValueError as error:

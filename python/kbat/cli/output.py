@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import warnings
@@ -32,24 +33,31 @@ _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
 # The warnings that the command has shown.
 _warned: set[str] = set()
+# Replaces a path while the words of a message are replaced.
+_PATH = "\0"
+# Words with a slash are paths; so are the arguments of the command, which may contain spaces.
+_SLASHED = rf"\S*/\S*|{_PATH}"
+_paths = re.compile(_SLASHED)
+# A word that is not a part of a name of a file or directory.
+_START, _END = r"(?<![\w.'/-])", r"(?![\w-]|\.\w)"
 # Messages of the package name Python's functions and arguments.
 _SHELL_WORDS = (
-    (re.compile(r"(?<![\w.'/-])rebuild_indexes\b"), "kbat rebuild-indexes"),
+    (re.compile(rf"{_START}rebuild_indexes{_END}"), "kbat rebuild-indexes"),
     (re.compile(r"(?<=; )(salvage|recover)(?= \w)"), r"kbat \1"),
     (re.compile(r"\bset (?=replicas=)"), "add "),
     (
         re.compile(r'the key "([^"]+)": no encryption keys were passed'),
         r'the key "\1": add --encryption-key \1=PATH.pem',
     ),
-    (re.compile(r"\b(until_offset|offsets_source)\b"), lambda match: f"--{match[1].replace('_', '-')}"),
-    (re.compile(r"\bstorage_options\b"), "--storage-option"),
-    (re.compile(r"\bencryption_keys\b"), "--encryption-key"),
+    (re.compile(rf"{_START}(until_offset|offsets_source){_END}"), lambda match: f"--{match[1].replace('_', '-')}"),
+    (re.compile(rf"{_START}storage_options{_END}"), "--storage-option"),
+    (re.compile(rf"{_START}encryption_keys{_END}"), "--encryption-key"),
     (re.compile(r"(--(?:storage-option|encryption-key)) have no effect"), r"\1 has no effect"),
     (re.compile(r"(?<!-)\bremote(?= has no effect| is a file)"), "--remote"),
     (re.compile(r"\bremote_log_metadata(?= has no effect)"), "--remote-log-metadata"),
     (re.compile(r"(?<=the file system: )remove them, or name a URL"), "remove it, or name a URL"),
     (
-        re.compile(r"\b(replicas|on_corrupt|compression|magic|leader_epoch)=\"?(\w+)\"?"),
+        re.compile(rf"{_START}(replicas|on_corrupt|compression|magic|leader_epoch)=\"?(\w+)\"?{_END}"),
         lambda match: _option(match[1], match[2]),
     ),
 )
@@ -107,7 +115,7 @@ def write_json(value: object) -> None:
 def note(text: str) -> None:
     """Write a line to the standard error, in the words of a shell, after everything printed before."""
     sys.stdout.flush()
-    sys.stderr.write(f"{escaped(in_shell(' '.join(text.split())))}\n")
+    sys.stderr.write(f"{escaped(in_shell(text.strip(), is_line=True))}\n")
 
 
 def warn(text: str) -> None:
@@ -136,8 +144,33 @@ def warnings_as_lines() -> Iterator[None]:
         yield
 
 
-def in_shell(message: str) -> str:
-    """Return a message of the package with commands and options instead of Python's functions and arguments."""
+def keep_paths(paths: Iterable[object]) -> None:
+    """Set the arguments of the command, which no message changes, even if they look like a word of Python."""
+    global _paths  # noqa: PLW0603 - the arguments belong to the process
+    # a path that is a word, such as `remote`, appears in sentences too
+    names = {str(path) for path in paths if re.search(r"\s", str(path)) or _in_shell(str(path)) != str(path)}
+    names |= {shlex.quote(name) for name in names}
+    known = sorted((rf"{re.escape(name)}(?:/\S*)?" for name in names), key=lambda one: -len(one))
+    _paths = re.compile("|".join([*known, _SLASHED]))
+
+
+def in_shell(message: str, *, is_line: bool = False) -> str:
+    """Return a message of the package with commands and options instead of Python's functions and arguments.
+
+    Paths in the message stay as they are.
+
+    Args:
+        message: The message.
+        is_line: Whether to join its lines.
+    """
+    found = iter(_paths.findall(message))
+    changed = _paths.sub(_PATH, message)
+    if is_line:
+        changed = re.sub(r" *[\n\r\t]+ *", " ", changed)
+    return re.sub(_PATH, lambda _: next(found, ""), _in_shell(changed))
+
+
+def _in_shell(message: str) -> str:
     for pattern, words in _SHELL_WORDS:
         message = pattern.sub(words, message)
     return message

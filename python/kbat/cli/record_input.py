@@ -93,10 +93,15 @@ class RecordInput:
 
     def parts(self, file: Location) -> list[str]:
         """Return the names of the directories between this directory and a file of it, and of the file."""
+        if not self.location.is_url:
+            return list(Path(str(file)).relative_to(str(self.location)).parts)
         return [part for part in str(file).removeprefix(str(self.location)).split("/") if part]
 
     def in_order(self, suffix: str) -> list[Location]:
-        """Return the files whose names have an end, partition by partition in the order of their numbers."""
+        """Return the files whose names have an end, partition by partition in the order of their numbers.
+
+        Hidden files and those of an unfinished job are omitted, as Spark does.
+        """
         if not self.is_dir:
             return [self.location]
 
@@ -105,7 +110,12 @@ class RecordInput:
             parts = re.split(r"(\d+)", "/".join(self.parts(file)))
             return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
-        return sorted((one for one in self.files if one.suffix == suffix and not one.name.startswith(".")), key=order)
+        found = (one for one in self.files if one.suffix == suffix)
+        return sorted((one for one in found if not any(map(_is_hidden, self.parts(one)))), key=order)
+
+    def has_hidden(self, suffix: str) -> bool:
+        """Return whether the directory has files whose names have an end and that `in_order` omits."""
+        return any(one.suffix == suffix and any(map(_is_hidden, self.parts(one))) for one in self.files)
 
     def _files_of_store(self) -> list[str]:
         from kbat._core.locations import stored_files  # noqa: PLC0415 - only URLs need it
@@ -117,6 +127,11 @@ class RecordInput:
                 message = f"path {str(self.location)!r} does not exist"
                 raise ValueError(message) from None
         return self._listed
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark ignores a file or directory, such as `_temporary`. `_id=1` is the value of a column."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _stored(location: Location) -> "StoredFile":

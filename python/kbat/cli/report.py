@@ -1,9 +1,10 @@
 """`kbat report`: one web page about a log, which works offline."""
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -94,8 +95,8 @@ def report(  # noqa: PLR0913 - options
     Examples: `kbat report /var/lib/kafka/data -o report.html`, `kbat report data --topic 'orders*' --verify always`
 
     JSON: `path` (null for several paths), `paths`, `out`, `out_bytes`, `bytes`, `topics`, `partitions`, `segments`,
-    `batches`, `records` (of batches with a record count), `is_verified`, `errors`, `warnings`, `bytes_after` (with the
-    advice), `seconds`.
+    `batches`, `batch_bytes` (less than `bytes` if segments are preallocated), `records` (of batches with a record
+    count), `is_verified`, `errors`, `warnings`, `bytes_after` (of the batches, with the advice), `seconds`.
 
     Exit codes: 0, also if the page shows errors; 1 if no batch can be read, for files that can't be read or written,
     and for an empty directory; 2 for wrong arguments, for a PATH that is not a log, and if Plotly is missing.
@@ -143,6 +144,7 @@ def _summary(names: list[str], written: dict[str, Any], found: "Report", *, is_v
         "partitions": found.total.partitions,
         "segments": found.total.segments,
         "batches": found.total.sums.batches,
+        "batch_bytes": found.total.sums.bytes,
         "records": found.total.sums.records,
         "is_verified": is_verified,
         "errors": severities.count("error"),
@@ -156,16 +158,33 @@ def _verified(paths: Sequence[Location], chosen: dict[str, Any]) -> "Check":
     from kbat.report import Check, Finding  # noqa: PLC0415 - imports PyArrow
 
     check = Check(is_complete=True)
-    for path in paths:
+    # paths may overlap: a finding of an earlier path is not counted again
+    earlier: set[tuple[object, ...]] = set()
+    for index, path in enumerate(paths):
         with progress("verifying") as callback:
             found = kbat.verify(str(path), progress=callback, **chosen, **path.options)
-        check.omitted += found.omitted_count
+        keys = [(one.severity, one.kind, _real(one.path), one.position, one.offset) for one in found.findings]
+        check.omitted += 0 if _is_covered(index, paths) else found.omitted_count
         check.commands.update(_commands(path, found))
         check.findings += [
             Finding(one.severity, one.kind, one.path, one.position, one.offset, message_of(one, path, found))
-            for one in found.findings
+            for key, one in zip(keys, found.findings, strict=True)
+            if key not in earlier
         ]
+        earlier.update(keys)
     return check
+
+
+def _real(path: str) -> str:
+    """Return the path of a file without links, so that it is the same however the file was named."""
+    return path if Location(path).is_url else os.path.realpath(path)
+
+
+def _is_covered(index: int, paths: Sequence[Location]) -> bool:
+    """Return whether a path is inside another one, or the same as an earlier one."""
+    reals = [PurePath(_real(str(path))) for path in paths]
+    mine = reals[index]
+    return mine in reals[:index] or any(mine.is_relative_to(other) for other in reals if other != mine)
 
 
 def _commands(path: Location, found: kbat.results.Report) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -10,11 +11,15 @@ from typing import Any
 import typer
 
 import kbat.results
+from kbat._core.locations import StoredFile
 from kbat._core.text import write_records
+from kbat.cli.location import of_file, segment_at
 from kbat.cli.options import MAX, time
 
 # How many times as many offsets are searched for the last records if some of the offsets have none.
 _WIDER = 8
+# Bytes that differ between two batches: their headers up to the checksum, in all message formats.
+_HEAD_LEN = 21
 
 ScanOf = Callable[..., kbat.Scan]
 
@@ -67,15 +72,35 @@ class Partition:
         """Bytes of all segments when they were found."""
         return len(self.source) if isinstance(self.source, bytes) else sum(one.size for one in self.source)
 
+    @property
+    def base_offset(self) -> int:
+        """The base offset of the first segment; 0 if its name does not contain one."""
+        return 0 if isinstance(self.source, bytes) else self.source[0].base_offset or 0
+
+    @property
+    def last_base_offset(self) -> int:
+        """The base offset of the last segment; 0 if its name does not contain one."""
+        return 0 if isinstance(self.source, bytes) else self.source[-1].base_offset or 0
+
+    def heads(self, options: dict[str, Any]) -> dict[str, bytes]:
+        """Return the first bytes of the first and the last segment by their paths; none of a segment without a file."""
+        found: dict[str, bytes] = {}
+        for one in () if isinstance(self.source, bytes) else (self.source[0], self.source[-1]):
+            found[one.path] = b""
+            # remote segments do not change
+            with suppress(OSError, ValueError, kbat.KbatError):
+                found[one.path] = StoredFile(one.path, **of_file(options)).read_at(0, _HEAD_LEN)
+        return found
+
     def end_offset(self, options: dict[str, Any]) -> int:
         """Return the offset after the last record."""
         last = self.source if isinstance(self.source, bytes) else self.source[-1]
         if isinstance(last, bytes):
             batches = kbat.read_batches(last)
         elif last.base_offset is not None:
-            return kbat.Segment(last.path, **options).end_offset
+            return segment_at(last.path, options).end_offset
         else:
-            batches = kbat.read_batches(last.path, **options)
+            batches = kbat.read_batches(last.path, **of_file(options))
         end = 0
         for batch in batches:
             end = batch.last_offset + 1

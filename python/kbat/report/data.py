@@ -264,4 +264,4 @@ def _directory(paths: Sequence[str], options: Mapping[str, Any]) -> tuple[list[t
                 (one.path, one.state if one.error is None else f"{one.state}: {one.error}") for one in directory.stray
             ]
             clean.append(directory.is_clean_shutdown)
-    return stray, all(clean) if clean else None
+    return list(dict.fromkeys(stray)), all(clean) if clean else None

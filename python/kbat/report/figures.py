@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from kbat.advise.advice import Projection
+from kbat.advise.headers import OTHER_PRODUCERS
 from kbat.advise.words import rate_text
 from kbat.cli.output import size_text
 from kbat.compression import CODECS
@@ -175,7 +176,7 @@ def producers(report: Report) -> Figure | None:
             [size_text(mean), size_text(sums.bytes), f"{sums.batches:,}"]
             for mean, (_, sums) in zip(means, some, strict=True)
         ]
-        names = [f"{name_of(writer.topic)}<br>producer {producer_text(writer.producer_id)}" for writer, _ in some]
+        names = [f"{name_of(writer.topic)}<br>{_producer(writer.producer_id)}" for writer, _ in some]
         data.append(
             {
                 "type": "scatter",
@@ -196,6 +197,11 @@ def producers(report: Report) -> Figure | None:
         "hovermode": "closest",
     }
     return figure(data, layout, height=380)
+
+
+def _producer(producer_id: int) -> str:
+    shown = producer_text(producer_id)
+    return shown if producer_id == OTHER_PRODUCERS else f"producer {shown}"
 
 
 def compaction(report: Report) -> Figure | None:
@@ -225,15 +231,22 @@ def settings(report: Report) -> Figure | None:
     data = [_settings_of(codec, some) for codec, some in by_codec.items()]
     if report.advice.best is not None:
         data.append(_ring(report.advice.best))
-    largest = max(report.size, *(one.bytes for some in by_codec.values() for one in some))
-    today = {"xref": "paper", "x0": 0, "x1": 1, "y0": report.size, "y1": report.size}
-    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": report.size, "yanchor": "bottom", "showarrow": False}
+    largest = max(report.advice.bytes, *(one.bytes for some in by_codec.values() for one in some))
+    today = {"xref": "paper", "x0": 0, "x1": 1, "y0": report.advice.bytes, "y1": report.advice.bytes}
+    label = {
+        "xref": "paper",
+        "x": 0,
+        "xanchor": "left",
+        "y": report.advice.bytes,
+        "yanchor": "bottom",
+        "showarrow": False,
+    }
     layout: dict[str, Any] = {
         "xaxis": log_number_axis("compression by one core, MiB/s"),
         "yaxis": size_axis("size of the log", largest),
         "hovermode": "closest",
         "shapes": [{"type": "line", **today, "line": {"dash": "dot", "width": 1.5, "color": OTHER}}],
-        "annotations": [{**label, "text": f"today: {size_text(report.size)}"}],
+        "annotations": [{**label, "text": f"today: {size_text(report.advice.bytes)}"}],
     }
     return figure(data, layout, height=380)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 import kbat.results
-from kbat.advise.headers import Survey, Writer
+from kbat.advise.headers import Survey, Writer, counted_as
 from kbat.report.timeline import END_OF_TIME, MONDAY, Timeline
 from kbat.sums import Sums
 
@@ -27,7 +27,6 @@ _PARTITION = ["topic", "partition"]
 _WRITER = ["topic", "producer_id", "compression", "is_control"]
 # Corrupt ranges that are listed.
 _MAX_CORRUPTIONS = 1000
-_MAX_WRITERS = 100_000
 
 Callback = Callable[[int, int], object]
 Key = tuple[str | None, int | None]
@@ -122,6 +121,8 @@ class Headers:
         """The same figures as `kbat.advise` needs them."""
         found = Survey({writer: sent.sums for writer, sent in self.writers.items()})
         found.batches_skipped, found.bytes_lost = self.batches_skipped, self.bytes_lost
+        for (topic, _), partition in self.partitions.items():
+            found.topic_bytes[topic] += partition.sums.bytes
         return found
 
 
@@ -307,8 +308,8 @@ def _add_writers(found: Headers, table: pa.Table) -> None:
     wanted: list[Any] = [*_SUMS, ("epoch", "max"), ("first", "min"), ("last", "max")]
     for row in table.group_by(_WRITER).aggregate(wanted).to_pylist():
         writer = Writer(row["topic"], row["producer_id"], row["compression"])
-        if not row["is_control"] and (writer in found.writers or len(found.writers) < _MAX_WRITERS):
-            one = found.writers.setdefault(writer, Sent())
+        if not row["is_control"]:
+            one = found.writers.setdefault(counted_as(writer, found.writers), Sent())
             one.sums.add(_sums(row))
             one.epoch = max(one.epoch, row["epoch_max"])
             one.first_timestamp = least(one.first_timestamp, row["first_min"])

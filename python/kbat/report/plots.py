@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kbat.advise.headers import NO_PRODUCER
+from kbat.advise.headers import NO_PRODUCER, OTHER_PRODUCERS
 from kbat.cli.output import size_text, text
 from kbat.compression import CODECS
 from kbat.report.data import PartitionRow
@@ -47,7 +47,7 @@ def partition_text(row: PartitionRow) -> str:
 
 def producer_text(producer_id: int) -> str:
     """Return the id of a producer; batches without one may have many producers."""
-    return "none" if producer_id == NO_PRODUCER else str(producer_id)
+    return {NO_PRODUCER: "none", OTHER_PRODUCERS: "other producers"}.get(producer_id, str(producer_id))
 
 
 def short(name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kbat.advise.headers import MAX_PRODUCERS
 from kbat.advise.words import costs, order_lines, recommendation
 from kbat.cli.output import count_text, size_text
 from kbat.report.data import Report
@@ -66,7 +67,8 @@ def _producer_notes(report: Report) -> list[str]:
     plain = sum(one.is_uncompressed for one in report.advice.producers)
     counts = f"{named:,} send small or uncompressed batches: {small:,} small, {plain:,} uncompressed." if named else ""
     return [
-        "Batches without a producer id are those of all producers without idempotence in a topic. Producers whose "
+        "Batches without a producer id are those of all producers without idempotence in a topic. In a log with more "
+        f"than {MAX_PRODUCERS:,} producers, the batches of the others of a topic are added up. Producers whose "
         f"batches have less than 4 KiB before compression on average are called small. {counts}".strip()
     ]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from kbat.advise.headers import OTHER_PRODUCERS
 from kbat.cli.output import text
 from kbat.report.data import Report
 from kbat.report.headers import Sent, least, most
@@ -78,6 +79,8 @@ def producers(report: Report) -> Table:
             total.epoch = max(total.epoch, sent.epoch)
             total.first_timestamp = least(total.first_timestamp, sent.first_timestamp)
             total.last_timestamp = most(total.last_timestamp, sent.last_timestamp)
+        # epochs of several producers have no order
+        epoch = None if producer_id == OTHER_PRODUCERS or total.epoch < 0 else str(total.epoch)
         advice = advised.get((topic, producer_id))
         remarks = [] if advice is None else [
             *(["small"] if advice.is_small else []), *(["not compressed"] if advice.is_uncompressed else []),
@@ -85,7 +88,7 @@ def producers(report: Report) -> Table:
         rows.append(
             (
                 _name(topic), producer_text(producer_id),
-                str(total.epoch) if total.epoch >= 0 else None, total.sums.bytes, total.sums.batches,
+                epoch, total.sums.bytes, total.sums.batches,
                 *_means(total.sums), _codecs({codec: sent.sums.bytes for codec, sent in by_codec.items()}),
                 ", ".join(remarks) or None, None if advice is None else advice.bytes_after, total.last_timestamp,
             )
