@@ -33,7 +33,7 @@ def note_uncounted(lost: Lost) -> None:
     if not lost.bytes and not lost.ranges:
         return
     size = output.size_text(lost.bytes)
-    where = f"in {output.count_text(lost.ranges, 'corrupt range')}" if lost.ranges else _after_batch(lost)
+    where = f"in {output.count_text(lost.ranges, 'corrupt range')}" if lost.ranges else "after the last complete batch"
     output.note(f"kbat: not counted: {size} {where}; 'kbat verify' lists it")
 
 
@@ -48,14 +48,5 @@ def note_losses(*stats: kbat.results.ScanStats | None) -> None:
         # those after the last intact batch are unknown
         offsets = f" and {output.count_text(found.offsets, 'offset')}" if found.offsets else ""
         output.note(f"kbat: skipped {ranges}: {lost}{offsets} lost; 'kbat verify' lists them")
-    elif found.offsets:
-        output.note(f"kbat: skipped {lost} {_after_batch(found)}; 'kbat verify' lists them")
     else:
-        output.note(f"kbat: skipped {lost} {_after_batch(found)}, which is normal while a broker writes")
-
-
-def _after_batch(lost: Lost) -> str:
-    """Return where the bytes of incomplete batches are. Only if the log continues after them, offsets are lost."""
-    if lost.offsets:
-        return f"after the last complete batch of a segment, and {output.count_text(lost.offsets, 'offset')} with them"
-    return "after the last complete batch"
+        output.note(f"kbat: skipped {lost} after the last complete batch, which is normal while a broker writes")
