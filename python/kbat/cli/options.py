@@ -99,6 +99,8 @@ def _milliseconds(text: str) -> int:
         message = f"{text!r} is too large for a time"
     elif date := _date(text):
         message = f"{text!r} looks like a date; write {date.isoformat()}Z"
+    elif re.fullmatch(r"(19|20)\d{6}", text):
+        message = f"{text!r} looks like a date that does not exist; write ISO 8601, such as 2024-05-01T00:00:00Z"
     elif number in _SECONDS:
         message = f"{text!r} looks like seconds since the epoch; write milliseconds, {number * 1000}"
     if message:
