@@ -1,6 +1,8 @@
 //! [`SegmentTail`]: the bytes after the last batch of a segment. Only this module decides whether a segment ends
 //! cleanly.
 
+use std::ops::Range;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::is_zeros;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
@@ -79,6 +81,21 @@ impl SegmentTail {
             None => Self::any_batch(source, position),
             next => Ok(next),
         }
+    }
+
+    /// Whether a batch with a wrong checksum, at some positions and with an offset, ends a segment as while a broker writes
+    /// to a preallocated file: only zeros follow it. A corrupt length may lead into these, past complete batches.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn is_being_written(
+        source: &dyn ReadAt,
+        batch: Range<u64>,
+        offset: i64,
+        limits: &Limits,
+    ) -> Result<bool> {
+        Ok(Self::at(source, batch.end)? == Self::Zeros
+            && Self::batch_after(source, batch.start, Some(offset), limits)?.is_none())
     }
 
     /// The position of the first complete batch after `position`, whatever its offset and size.

@@ -75,7 +75,7 @@ impl Counter<'_, '_> {
             let edge = start.saturating_add(self.most);
             let place = match self.places.find(edge) {
                 Ok(Some(found)) if self.places.is_right(&found).unwrap_or(false) => found.place,
-                Ok(None) => return Ok(self.places.is_whole().then_some(cuts)),
+                Ok(None) => return Ok(self.places.is_whole()?.then_some(cuts)),
                 _ => return Ok(None),
             };
             if place.position >= piece.end {

@@ -110,7 +110,7 @@ impl<'l> SegmentPlaces<'l> {
         if let Some(place) = self.segment.find_offset(offset)? {
             return Ok(place.position.min(self.size));
         }
-        Ok(match self.headers_end() {
+        Ok(match self.headers_end()? {
             Some(end) if offset <= end.end_offset => end.position.min(self.size),
             _ => self.size,
         })
@@ -138,7 +138,7 @@ impl<'l> SegmentPlaces<'l> {
     /// # Errors
     /// Corruption that hides it.
     pub(crate) fn end_offset(&self) -> Result<i64> {
-        let end = self.headers_end();
+        let end = self.headers_end()?;
         if end.is_none() && self.options.fails() {
             return self.segment.end_offset();
         }
@@ -177,8 +177,11 @@ impl<'l> SegmentPlaces<'l> {
     }
 
     /// Whether headers lead to the end of the segment.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.headers_end().is_some_and(|end| end.is_whole)
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn is_whole(&self) -> Result<bool> {
+        Ok(self.headers_end()?.is_some_and(|end| end.is_whole))
     }
 
     /// The first batch whose last offset is `offset` or larger, by the indexes.
@@ -302,6 +305,13 @@ impl<'l> SegmentPlaces<'l> {
         }
         let starts: Vec<Option<u64>> =
             listed.iter().skip(1).map(|(batch, _)| Some(batch.position)).chain([None]).collect();
+        let file = self.segment.location().open()?;
+        if let Some((last, _)) = listed.last().filter(|(last, _)| !last.crc_ok && self.next_base.is_none()) {
+            let place = last.position..last.end();
+            if SegmentTail::is_being_written(&file, place, last.first_offset(), &self.options.limits)? {
+                listed.pop();
+            }
+        }
         let kept = listed.into_iter().zip(starts).filter(|((batch, count), next_start)| {
             // if only the records are corrupt, the header has their number and leads to the next batch, if there is one
             let leads_on = next_start.is_none_or(|start| start == batch.end());
@@ -355,7 +365,7 @@ impl<'l> SegmentPlaces<'l> {
             return self.is_right(&found);
         }
         if offset >= self.segment.end_offset()?
-            && let Some(end) = self.headers_end()
+            && let Some(end) = self.headers_end()?
         {
             let is_end = if self.options.fails() { self.next_base.is_none() } else { offset == end.end_offset };
             if end.is_whole || is_end {
@@ -364,7 +374,7 @@ impl<'l> SegmentPlaces<'l> {
         }
         if self.options.fails() {
             let error = Error::new(ErrorKind::CutBatch).in_field("size");
-            let error = match self.headers_end() {
+            let error = match self.headers_end()? {
                 Some(end) => error.at(end.position).in_batch(end.end_offset),
                 None => error,
             };
@@ -374,8 +384,18 @@ impl<'l> SegmentPlaces<'l> {
     }
 
     /// The end of the headers; `None` if it is unreliable.
-    fn headers_end(&self) -> Option<HeadersEnd> {
-        *self.end.get_or_init(|| self.find_headers_end().ok().flatten())
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn headers_end(&self) -> Result<Option<HeadersEnd>> {
+        if let Some(end) = self.end.get() {
+            return Ok(*end);
+        }
+        let end = match self.find_headers_end() {
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            found => found.ok().flatten(),
+        };
+        Ok(*self.end.get_or_init(|| end))
     }
 
     fn find_headers_end(&self) -> Result<Option<HeadersEnd>> {

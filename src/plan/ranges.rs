@@ -97,7 +97,7 @@ fn check_starting_time(logs: &[Log], time: i64, options: &ReadOptions) -> Result
 fn no_record_since(log: &Log, time: i64) -> Error {
     Error::argument(format!(
         "kbat: {} has no record with the timestamp {time} or a later one; with \
-         startingOffsetsByTimestampStrategy=latest it is read without rows",
+         startingOffsetsByTimestampStrategy=latest it is read from its end on",
         log.partition
     ))
 }

@@ -40,8 +40,15 @@ pub struct Stream {
     is_new: bool,
     /// Last stable offsets that warnings have named, because corruption may hide the end of a transaction.
     stuck: ByPartition,
+    /// Partitions that no longer existed when the ends were determined last, of which a warning was given.
+    gone: BTreeSet<PartitionName>,
     warnings: Vec<String>,
 }
+
+/// How often logs are listed again if one vanishes, and how long to wait before: a broker renames the directories of a
+/// deleted topic one after the other.
+const LISTINGS: usize = 5;
+const LISTING_PAUSE: Duration = Duration::from_millis(20);
 
 impl Stream {
     /// A stream of the rows of a read, whatever their timestamps.
@@ -59,6 +66,7 @@ impl Stream {
             last_trigger: None,
             is_new: false,
             stuck: ByPartition::new(),
+            gone: BTreeSet::new(),
             warnings,
         })
     }
@@ -73,7 +81,7 @@ impl Stream {
     /// # Errors
     /// Those of listing, and offsets that do not exist.
     pub fn initial_offset(&mut self) -> Result<String> {
-        self.find_initial().map_err(|error| advised(error, &self.read.options))
+        self.while_logs_vanish(Self::find_initial).map_err(|error| advised(error, &self.read.options))
     }
 
     fn find_initial(&mut self) -> Result<String> {
@@ -109,7 +117,8 @@ impl Stream {
     /// Those of listing, and lost data.
     pub fn latest_offset(&mut self, start: Option<&str>, limit: ReadLimit) -> Result<String> {
         let start = start.map(offsets_of_json).transpose()?.or_else(|| self.last.clone());
-        let latest = self.find_latest(start.as_ref().unwrap_or(&ByPartition::new()));
+        let from = start.clone().unwrap_or_default();
+        let latest = self.while_logs_vanish(|stream| stream.find_latest(&from));
         self.latest = latest.map_err(|error| advised(error, &self.read.options))?;
         match start {
             Some(start) if limit == ReadLimit::OfOptions => Ok(offsets_json(&self.within_limits(&start)?)),
@@ -128,7 +137,7 @@ impl Stream {
     /// # Errors
     /// Those of listing.
     pub fn prepare_for_available_now(&mut self) -> Result<()> {
-        let target = self.logs(false).and_then(|logs| self.ends(&logs));
+        let target = self.while_logs_vanish(|stream| stream.logs(false).and_then(|logs| stream.ends(&logs)));
         self.target = Some(target.map_err(|error| advised(error, &self.read.options))?);
         self.warn_of_no_rows();
         Ok(())
@@ -151,7 +160,8 @@ impl Stream {
     /// # Errors
     /// Those of listing, lost data, and corruption that hides a bound.
     pub fn plan(&mut self, start: &str, end: &str) -> Result<Vec<ReadTask>> {
-        self.find_tasks(start, end).map_err(|error| advised(error, &self.read.options))
+        self.while_logs_vanish(|stream| stream.find_tasks(start, end))
+            .map_err(|error| advised(error, &self.read.options))
     }
 
     fn find_tasks(&mut self, start: &str, end: &str) -> Result<Vec<ReadTask>> {
@@ -168,6 +178,17 @@ impl Stream {
         }
         self.last = Some(ends);
         self.read.plan_ranges(&ranges, None, Interval::EVERYTHING, true)
+    }
+
+    /// Lists the logs again if one vanished after it was listed: the next listing shows that it is gone.
+    fn while_logs_vanish<R>(&mut self, work: impl Fn(&mut Self) -> Result<R>) -> Result<R> {
+        for _ in 0..LISTINGS {
+            match work(self) {
+                Err(error) if error.is_not_found() => std::thread::sleep(LISTING_PAUSE),
+                done => return done,
+            }
+        }
+        work(self)
     }
 
     fn logs(&mut self, is_complete: bool) -> Result<Vec<Log>> {
@@ -219,7 +240,9 @@ impl Stream {
         known.extend(read.map(|(partition, _)| partition));
         let gone: Vec<&PartitionName> = start.keys().filter(|partition| !known.contains(partition)).collect();
         let options = &self.read.options;
-        if !gone.is_empty() {
+        let is_new = gone.iter().any(|partition| !self.gone.contains(*partition));
+        self.gone = gone.iter().copied().cloned().collect();
+        if is_new || !gone.is_empty() && options.fail_on_data_loss {
             let verb = if gone.len() == 1 { "exists, or is" } else { "exist, or are" };
             let what = format!("{} no longer {verb} no longer selected; records may be lost", some_of(&gone));
             report_data_loss(&what, options, &mut self.warnings)?;

@@ -79,7 +79,11 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
     refuse_same_partition(&directories, wanted)?;
     for (partition, directory) in directories {
         if wanted(&partition) {
-            let (segments, misnamed_logs) = segments_in(&directory)?;
+            let (segments, misnamed_logs) = match segments_in(&directory) {
+                // a broker has deleted the partition since the directory was listed
+                Err(error) if error.is_not_found() && !is_listed(path, &directory)? => continue,
+                found => found?,
+            };
             listing.misnamed_logs.extend(misnamed_logs);
             if segments.is_empty() {
                 listing.without_segments.push(directory);
@@ -93,6 +97,11 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         listing.misnamed = others;
     }
     Ok(listing)
+}
+
+/// Whether a directory has an entry, which may be a link to nothing.
+fn is_listed(directory: &Location, entry: &Location) -> Result<bool> {
+    Ok(directory.entries()?.iter().any(|listed| listed.name() == entry.name()))
 }
 
 /// Refuses two directories of one partition, such as `orders-0` and `orders-00`, with which no broker starts.

@@ -186,3 +186,19 @@ def test_the_command_prints_a_log_that_was_created_again(tmp_path: Path) -> None
         assert [json.loads(running.stdout.readline())["offset"] for _ in range(2)] == [0, 1]
         assert running.stderr.read() == again()
     assert running.returncode == 0
+
+
+def test_records_in_a_preallocated_file_are_printed(
+    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = GrowingLog(tmp_path / "logs" / "a-0")
+    log.append(3)
+    content = log.segment.read_bytes()
+    log.segment.write_bytes(content + bytes(10_000))
+    assert steps.step(monkeypatch)[0] == ["0@0", "0@1", "0@2"]
+    batch = log.batch(2)
+    with log.segment.open("r+b") as file:
+        file.seek(len(content))
+        file.write(batch)
+    assert steps.step(monkeypatch) == (["0@3", "0@4"], "")
+    assert steps.step(monkeypatch) == ([], "")

@@ -19,9 +19,9 @@ _SECONDS_OF_STORE = 5.0
 
 @dataclass(frozen=True)
 class _Seen:
-    """A partition when it was printed: its size, the next offset, and the first bytes of some segments."""
+    """A partition when it was printed: its state on disk, the next offset, and the first bytes of some segments."""
 
-    size: int = -1
+    written: tuple[int, int] | None = None
     next_offset: int = 0
     heads: dict[str, bytes] | None = None
 
@@ -68,12 +68,13 @@ class Follower:
     def print(self, partition: Partition, first: int, heads: dict[str, bytes] | None = None) -> None:
         """Print a partition from an offset on, and remember where it ended."""
         heads = partition.heads(self._options) if heads is None else heads
+        written = partition.written
         next_offset = self._printer.print(self._scan(partition, first))
         end = first if next_offset is None else max(first, next_offset)
         if end <= partition.last_base_offset:
             # the first batch of the last segment is not complete
             heads = {**heads, next(reversed(heads), ""): b""}
-        self._seen[partition.key] = _Seen(partition.size, end, heads)
+        self._seen[partition.key] = _Seen(written, end, heads)
 
     def follow(self, *, is_local: bool) -> None:
         """Print what is new until the printer is done or the process is interrupted."""
@@ -89,7 +90,7 @@ class Follower:
     def _print_new(self, partition: Partition) -> None:
         seen = self._seen.get(partition.key, _Seen())
         was_missing = partition.key in self._missing
-        if self._printer.is_done or (partition.size == seen.size and not was_missing):
+        if self._printer.is_done or (partition.written == seen.written and not was_missing):
             return
         heads = partition.heads(self._options)
         first = self._first(partition, seen, heads, was_missing=was_missing)

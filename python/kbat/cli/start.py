@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import typer
@@ -71,6 +71,15 @@ class Partition:
     def size(self) -> int:
         """Bytes of all segments when they were found."""
         return len(self.source) if isinstance(self.source, bytes) else sum(one.size for one in self.source)
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Bytes of all segments, and when the last one was written to: a preallocated file keeps its size."""
+        changed = 0
+        if not isinstance(self.source, bytes):
+            with suppress(OSError, ValueError):
+                changed = Path(self.source[-1].path).stat().st_mtime_ns
+        return self.size, changed
 
     @property
     def base_offset(self) -> int:

@@ -206,6 +206,7 @@ impl<'a> Replay<'a> {
                     } else {
                         match self.pass(&header, !is_over_limit)? {
                             None => continue,
+                            Some(_) if self.is_being_written(&header)? => return Ok(()),
                             fault => (header.position(), fault),
                         }
                     }
@@ -235,6 +236,14 @@ impl<'a> Replay<'a> {
                 self.note(error, is_changed || is_end, expected)?;
             }
         }
+    }
+
+    /// Whether a corrupt batch is the last one of a log: see [`SegmentTail::is_being_written`].
+    fn is_being_written(&self, header: &BatchHeader) -> Result<bool> {
+        let (place, offset) = (header.position()..header.end(), header.stored_base_offset);
+        Ok(self.place.base_offset.is_some()
+            && self.place.next_base.is_none()
+            && SegmentTail::is_being_written(self.walk.reader.source(), place, offset, self.limits)?)
     }
 
     /// Records corruption after `expected` that may change what is wanted.

@@ -261,13 +261,11 @@ impl Segment {
         is_intact(&mut self.headers()?, header)
     }
 
-    /// The end of a segment whose last batch is corrupt: an error, unless zeros follow it, as while a broker writes to a preallocated
-    /// file. Its length may lead into these zeros, past complete batches.
+    /// The end of a segment whose last batch is corrupt: an error, unless it is being written.
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
         let file = self.location().open()?;
-        let after = last.end();
-        let hidden = SegmentTail::batch_after(&file, last.position(), Some(last.stored_base_offset), self.limits())?;
-        if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
+        let place = last.position()..last.end();
+        if SegmentTail::is_being_written(&file, place, last.stored_base_offset, self.limits())? {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
         }
         let mut bytes = Vec::new();

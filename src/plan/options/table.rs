@@ -168,8 +168,8 @@ static ROWS: &[OptionRow<ReadOptions>] = &[
             options.timestamp_strategy = Some(strategy);
             Ok(())
         },
-        "for a partition without a record since its starting time: error raises an error, latest reads no rows of it; \
-         default: latest for startingTimestamp of a batch read, else error",
+        "for a partition without a record since its starting time: error raises an error, latest begins at its end, \
+         so that a batch read has no rows of it; default: latest for startingTimestamp of a batch read, else error",
     ),
     row(
         "failOnDataLoss",
