@@ -40,7 +40,7 @@ pub struct Stream {
     is_new: bool,
     /// Last stable offsets that warnings have named, because corruption may hide the end of a transaction.
     stuck: ByPartition,
-    /// Partitions that no longer existed when the ends were determined last, of which a warning was given.
+    /// Partitions that no longer existed when the ends were determined last, which a warning has named.
     gone: BTreeSet<PartitionName>,
     warnings: Vec<String>,
 }
