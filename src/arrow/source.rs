@@ -1,6 +1,6 @@
 //! [`ScanSource`]: a file or buffer to scan.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -79,23 +79,33 @@ impl ScanSource {
     }
 
     /// Gives segments the base offset of the next one in their directory, if several are from there. So a scan of a list
-    /// of segments skips those before its start offset, as that of a directory does.
+    /// of segments skips those before its start offset, as that of a directory does. A directory in a store, whose listing
+    /// costs a request, is taken to have the segments of the list.
     pub(crate) fn find_neighbours(sources: &mut [Self]) {
-        let mut counts: HashMap<OsString, usize> = HashMap::new();
-        let key = |source: &Self| source.directory().map(|directory| directory.as_os_str().to_owned());
-        for directory in sources.iter().filter(|source| source.next_base.is_none()).filter_map(key) {
-            let count = counts.entry(directory).or_default();
-            *count = count.saturating_add(1);
-        }
         let mut bases: HashMap<OsString, Vec<i64>> = HashMap::new();
-        for source in sources.iter_mut().filter(|source| source.next_base.is_none()) {
-            let (Some(directory), Some(own)) = (source.directory(), source.base_offset) else { continue };
-            let name = directory.as_os_str().to_owned();
-            if counts.get(&name).is_some_and(|count| *count > 1) {
-                // a directory that can't be listed: only more is read
-                let bases = bases.entry(name).or_insert_with(|| segment_bases(&directory).unwrap_or_default());
-                source.next_base = bases.get(bases.partition_point(|base| *base <= own)).copied();
+        let place = |source: &Self| {
+            let directory = source.directory().filter(|_| source.next_base.is_none())?;
+            Some((directory.as_os_str().to_owned(), directory, source.base_offset?))
+        };
+        for (name, _, base) in sources.iter().filter_map(place) {
+            bases.entry(name).or_default().push(base);
+        }
+        bases.retain(|_, bases| bases.len() > 1);
+        for bases in bases.values_mut() {
+            bases.sort_unstable();
+        }
+        let mut listed = HashSet::new();
+        for source in sources {
+            let Some((name, directory, base)) = place(source) else { continue };
+            let Some(bases) = bases.get_mut(&name) else { continue };
+            // a directory that can't be listed is taken like one in a store
+            if directory.is_local()
+                && listed.insert(name)
+                && let Ok(all) = segment_bases(&directory)
+            {
+                *bases = all;
             }
+            source.next_base = bases.get(bases.partition_point(|other| *other <= base)).copied();
         }
     }
 
