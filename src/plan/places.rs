@@ -305,9 +305,8 @@ impl<'l> SegmentPlaces<'l> {
         }
         let starts: Vec<Option<u64>> =
             listed.iter().skip(1).map(|(batch, _)| Some(batch.position)).chain([None]).collect();
-        let file = self.segment.location().open()?;
         if let Some((last, _)) = listed.last().filter(|(last, _)| !last.crc_ok && self.next_base.is_none()) {
-            let place = last.position..last.end();
+            let (file, place) = (self.segment.location().open()?, last.position..last.end());
             if SegmentTail::is_being_written(&file, place, last.first_offset(), &self.options.limits)? {
                 listed.pop();
             }

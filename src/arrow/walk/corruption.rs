@@ -145,8 +145,11 @@ impl CurrentSource {
         offsets: (Option<i64>, Option<i64>),
         error: Error,
     ) -> SkippedBytes {
-        let offsets = (offsets.0.max(self.reported.filter(|_| self.is_sorted())), offsets.1);
-        self.reported = self.reported.max(offsets.1);
+        // with a batch since the last report, these are other offsets
+        let (before, end) = self.reported;
+        let is_same = self.is_sorted() && before == self.floor.next();
+        let offsets = if is_same { (offsets.0.max(end), offsets.1) } else { offsets };
+        self.reported = (self.floor.next(), offsets.1);
         let error = self.walk.storage_error(position, length).unwrap_or(error);
         let (kind, origin) = (error.kind().name(), self.source.origin.clone());
         let message = self.source.locate(error).to_string();

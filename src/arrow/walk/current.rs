@@ -28,8 +28,8 @@ pub(super) struct CurrentSource {
     pub(super) len: u64,
     /// The last batch, if it was skipped by its header.
     pub(super) unverified: Option<BatchHeader>,
-    /// The offset after those that were reported as lost.
-    pub(super) reported: Option<i64>,
+    /// At the last report: the offset after the last batch, and the offset after those that were reported as lost.
+    pub(super) reported: (Option<i64>, Option<i64>),
 }
 
 /// The next item of a source.

@@ -270,7 +270,7 @@ impl SourceWalk {
             is_header_trusted: true,
             len: 0,
             unverified: None,
-            reported: None,
+            reported: (None, None),
         }))
     }
 }
