@@ -202,3 +202,25 @@ def test_records_in_a_preallocated_file_are_printed(
         file.write(batch)
     assert steps.step(monkeypatch) == (["0@3", "0@4"], "")
     assert steps.step(monkeypatch) == ([], "")
+
+
+def test_records_are_printed_once_if_a_later_segment_is_deleted_meanwhile(
+    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = GrowingLog(tmp_path / "logs" / "a-0")
+    log.append(3)
+    log.roll()
+    log.append(2)
+    second = log.segment
+    log.roll()
+    log.append(1)
+    scan = Steps._scan  # noqa: SLF001 - of this test
+
+    def deleting(partition: Partition, first: int) -> kbat.Scan:
+        if first == 0:
+            second.unlink(missing_ok=True)
+        return scan(partition, first)
+
+    monkeypatch.setattr(steps._follower, "_scan", deleting)  # noqa: SLF001 - of this test
+    assert steps.step(monkeypatch)[0] == ["0@0", "0@1", "0@2"]
+    assert steps.step(monkeypatch) == (["0@5"], "")

@@ -262,7 +262,8 @@ def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
     def find() -> list[Partition]:
         return partitions_of(discover([str(path) for path in files], **chosen, **options)[0])
 
-    follower = Follower(printer, find, scan_from, options)
+    is_committed = bounds["isolation"] == Isolation.READ_COMMITTED
+    follower = Follower(printer, find, scan_from, options, is_committed=is_committed)
     for partition in partitions:
         if printer.is_done:
             break
@@ -270,7 +271,10 @@ def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
             scan_of, partition, on_corrupt=_without_rows(bounds["on_corrupt"]), include_control=False
         )
         first = offset_of(begin or BEGINNING, partition, counted, options, bounds["end_offset"])
-        follower.print(partition, first)
+        if follow:
+            follower.print(partition, first)
+        else:
+            printer.print(scan_from(partition, first))
     if follow:
         follower.follow(is_local=all(path.is_local for path in files))
 

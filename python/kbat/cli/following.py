@@ -49,6 +49,7 @@ class Follower:
         find: Returns the partitions that exist now.
         scan: Returns a scan of a partition from an offset on.
         options: How to open the store of the partitions.
+        is_committed: Whether only records of committed transactions are printed.
     """
 
     def __init__(
@@ -57,24 +58,37 @@ class Follower:
         find: Callable[[], list[Partition]],
         scan: Callable[[Partition, int], kbat.Scan],
         options: dict[str, Any],
+        *,
+        is_committed: bool = False,
     ) -> None:
         self._printer = printer
         self._find = find
         self._scan = scan
         self._options = options
+        self._is_committed = is_committed
         self._seen: dict[str, _Seen] = {}
         self._missing: set[str] = set()
 
-    def print(self, partition: Partition, first: int, heads: dict[str, bytes] | None = None) -> None:
-        """Print a partition from an offset on, and remember where it ended."""
-        heads = partition.heads(self._options) if heads is None else heads
-        written = partition.written
-        next_offset = self._printer.print(self._scan(partition, first))
-        end = first if next_offset is None else max(first, next_offset)
-        if end <= partition.last_base_offset:
-            # the first batch of the last segment is not complete
-            heads = {**heads, next(reversed(heads), ""): b""}
-        self._seen[partition.key] = _Seen(written, end, heads)
+    def print(self, partition: Partition, first: int) -> None:
+        """Print a partition from an offset on. A segment that is deleted in the meantime is not an error."""
+        with suppress(FileNotFoundError):
+            self._print(partition, first, partition.heads(self._options))
+
+    def _print(self, partition: Partition, end: int, heads: dict[str, bytes]) -> None:
+        """Print a partition segment by segment, and remember where it ended, also if a segment is gone."""
+        written, is_complete = partition.written, False
+        try:
+            # transactions are determined for a partition as a whole
+            for part in [partition] if self._is_committed else partition.parts(end):
+                if not self._printer.is_done:
+                    next_offset = self._printer.print(self._scan(part, end))
+                    end = end if next_offset is None else max(end, next_offset)
+            is_complete = True
+        finally:
+            if end <= partition.last_base_offset:
+                # the first batch of the last segment is not complete
+                heads = {**heads, next(reversed(heads), ""): b""}
+            self._seen[partition.key] = _Seen(written if is_complete else None, end, heads)
 
     def follow(self, *, is_local: bool) -> None:
         """Print what is new until the printer is done or the process is interrupted."""
@@ -94,7 +108,7 @@ class Follower:
             return
         heads = partition.heads(self._options)
         first = self._first(partition, seen, heads, was_missing=was_missing)
-        self.print(partition, first, heads)
+        self._print(partition, first, heads)
         self._missing.discard(partition.key)
 
     def _first(self, partition: Partition, seen: _Seen, heads: dict[str, bytes], *, was_missing: bool) -> int:

@@ -72,6 +72,14 @@ class Partition:
         """Bytes of all segments when they were found."""
         return len(self.source) if isinstance(self.source, bytes) else sum(one.size for one in self.source)
 
+    def parts(self, first: int) -> "list[Partition]":
+        """Return a partition for each segment that may have records from an offset on."""
+        if isinstance(self.source, bytes):
+            return [self]
+        ends = [one.base_offset for one in self.source[1:]]
+        kept = [one for one, end in zip(self.source, [*ends, None], strict=True) if end is None or end > first]
+        return [Partition(self.key, [one]) for one in kept]
+
     @property
     def written(self) -> tuple[int, int]:
         """Bytes of all segments, and when the last one was written to: a preallocated file keeps its size."""
