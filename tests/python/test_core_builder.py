@@ -119,23 +119,6 @@ def test_last_offset_may_be_set_as_compaction_does() -> None:
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (5, 9, 1)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"last_offset": 1}, "last offset 1 is below 2"),
-        ({"magic": 1, "compression": "gzip", "last_offset": 9}, "last offset 9 is not 2.*magic 1 has none"),
-        ({"magic": 0, "last_offset": 9}, "last offset 9 is not 2"),
-        ({"magic": 1, "compression": "gzip", "base_offset": -3}, "can't have the base offset -3"),
-    ],
-)
-def test_offsets_that_a_reader_would_change_are_refused(settings: dict[str, Any], message: str) -> None:
-    builder = kbat.BatchBuilder(**settings)
-    for _ in range(3):
-        builder.append(None, b"v", timestamp=0)
-    with pytest.raises(ValueError, match=message):
-        builder.finish()
-
-
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("length", [0, 100, 10_000])
 def test_size_is_exact_or_a_bound(codec: Any, length: int) -> None:  # noqa: ANN401 -- of a literal type

@@ -93,7 +93,8 @@ impl BatchBuilder {
         self
     }
 
-    /// Sets the last offset of a batch of magic 2, if that is after its last record's offset (as after compaction).
+    /// Sets the last offset of the batch, if that is not its last record's offset (as after compaction). A reader of a
+    /// compressed set of magic 1 computes the offsets of all its records from this one.
     #[must_use]
     pub fn last_offset(mut self, last_offset: i64) -> Self {
         self.forced_last_offset = Some(last_offset);
@@ -147,30 +148,7 @@ impl BatchBuilder {
     /// All rules, including those that are checked when a batch is closed.
     pub(crate) fn validate_all(&self) -> Result<()> {
         self.validate()?;
-        self.validate_last_offset()?;
         self.validate_producer()
-    }
-
-    /// The last offset is not before that of the last record, which is that of a batch of magic 0 or 1. A compressed set
-    /// of magic 1 begins at 0 or later, as its offset is at least the relative offset of its last record.
-    fn validate_last_offset(&self) -> Result<()> {
-        let Some(own) = self.last_offset.filter(|_| self.count > 0) else { return Ok(()) };
-        let magic = self.magic;
-        if magic == 1 && self.compression != Compression::None && self.base_offset < 0 {
-            let message = format!("a compressed set of magic 1 can't have the base offset {}", self.base_offset);
-            return Err(Error::argument(message));
-        }
-        match self.forced_last_offset {
-            Some(last) if last < own => {
-                Err(Error::argument(format!("last offset {last} is below {own}, the offset of the last record")))
-            }
-            Some(last) if magic < 2 && last > own => {
-                let message =
-                    format!("last offset {last} is not {own}, the offset of the last record: magic {magic} has none");
-                Err(Error::argument(message))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Kafka's rules for producers, checked when a batch is closed.

@@ -33,7 +33,7 @@ use crate::python::runtime::errors::OrRaise;
 ///     control: Whether the batch holds control records.
 ///     partition_leader_epoch: Leader epoch, -1 for none.
 ///     delete_horizon_ms: Delete horizon to store instead of the base timestamp, milliseconds since the epoch.
-///     last_offset: Last offset of a batch of magic 2, if it is after that of its last record, as after compaction.
+///     last_offset: Last offset of the batch, if that is not its last record's offset (as after compaction).
 ///
 /// Raises:
 ///     ValueError: Kafka's rules forbid a setting. ``finish`` reports settings that contradict each other.
