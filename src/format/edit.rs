@@ -21,11 +21,12 @@ fn first(bytes: &[u8]) -> Result<Batch<'_>> {
 
 /// Sets the base offset of the batch at the start of `bytes`. Its checksum does not cover the offset.
 ///
-/// For a compressed set of magic 1, sets the wrapper's offset such that its first message gets `base_offset`.
+/// For a compressed set of magic 1, sets the wrapper's offset such that its first message gets `base_offset`. As in Kafka,
+/// a set whose messages count from above 0 has no room for lower offsets: a reader of it then fails, or uses those as
+/// they are.
 ///
 /// # Errors
-/// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets are compressed; a base offset that the
-/// relative offsets of a compressed set of magic 1 do not allow. The bytes are then unchanged.
+/// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets are compressed.
 pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
     let batch = first(bytes)?;
     let too_large = || {
@@ -49,18 +50,7 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
             last.checked_sub(first).and_then(|delta| base_offset.checked_add(delta)).ok_or_else(too_large)?
         }
     };
-    let before = bytes.first_chunk().copied().unwrap_or([0; 8]);
-    let is_set = batch.is_legacy_wrapper();
     put(bytes, 0, &stored.to_be_bytes());
-    if is_set && !first(bytes)?.first_offset(&mut Scratch::new(), &Limits::default()).is_ok_and(|at| at == base_offset)
-    {
-        put(bytes, 0, &before);
-        let message = format!(
-            "the messages of this compressed set have relative offsets that do not allow the base offset {base_offset}: \
-             build the set again"
-        );
-        return Err(Error::argument(message));
-    }
     Ok(())
 }
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import array
-import gzip
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -339,27 +337,6 @@ def test_set_base_offset_of_a_magic_0_set_is_refused() -> None:
     with pytest.raises(ValueError, match="magic 0"):
         kbat.set_base_offset(data, 1000)
     assert data == before
-
-
-@pytest.mark.parametrize(("first", "refused"), [(3, [0, 2]), (0, [])])
-def test_set_base_offset_of_a_set_with_other_relative_offsets(first: int, refused: list[int]) -> None:
-    """Kafka refuses a wrapper offset below the last relative one, and reads 0 as no wrapper offset."""
-    inner = b"".join(build([(0, b"k", None)], magic=1, base_offset=first + at) for at in (0, 1))
-    wrapper = kbat.BatchBuilder(1, base_offset=20)
-    wrapper.append(None, gzip.compress(inner), timestamp=0)
-    data = bytearray(wrapper.finish())
-    data[17] = 1
-    data[12:16] = zlib.crc32(data[16:]).to_bytes(4)
-    assert [record.offset for record in records_of(bytes(data))] == [19, 20]
-    for base_offset in (0, 2, 50):
-        before = bytes(data)
-        if base_offset in refused:
-            with pytest.raises(ValueError, match=f"do not allow the base offset {base_offset}"):
-                kbat.set_base_offset(data, base_offset)
-            assert data == before
-        else:
-            kbat.set_base_offset(data, base_offset)
-            assert [record.offset for record in records_of(bytes(data))] == [base_offset, base_offset + 1]
 
 
 def test_an_edit_changes_its_batch_only() -> None:
