@@ -23,6 +23,7 @@ use arrow_array::{Array, RecordBatch};
 use crate::arrow::{BatchColumn, BatchScan, OnCorrupt, ScanOptions, ScanSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
+use crate::log::resync::is_crc_right;
 use crate::log::tail::SegmentTail;
 use crate::log::{FoundBatch, OffsetPlace, Segment};
 use crate::num::u64_of;
@@ -271,12 +272,7 @@ impl<'l> SegmentPlaces<'l> {
     }
 
     fn has_right_crc(&self, header: &BatchHeader) -> Result<bool> {
-        let mut bytes = Vec::new();
-        match self.segment.headers()?.read_batch(header, &mut bytes) {
-            Ok(batch) => Ok(batch.verify_crc().is_ok()),
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
-            Err(_) => Ok(false),
-        }
+        is_crc_right(&self.segment.location().open()?, header)
     }
 
     /// The batches with valid headers, in the order of the file; some may have a corrupt offset.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import kbat
 from command_line import run
-from kbat.cli.location import Location
+from kbat.cli.location import Location, of_file
 from kbat.cli.partitions import note_incomplete
 from remote_logs import BASES, REMOTE, TAIL
 
@@ -43,4 +43,11 @@ def test_incomplete_batches_are_counted_in_the_files_of_the_broker(capsys: pytes
 def test_options_of_a_file_have_no_remote_segments() -> None:
     path = Location(str(TAIL)).opened_with(None, None, str(REMOTE), str(TAIL))
     assert set(path.options) == {"remote", "remote_log_metadata"}
-    assert path.file_options == {}
+    assert of_file(path.options) == {}
+
+
+def test_a_found_segment_is_opened_where_it_is() -> None:
+    found = kbat.find_segments(TAIL, remote=REMOTE)
+    opened = [kbat.Segment(one) for one in found]
+    assert [one.base_offset for one in opened] == [one.base_offset for one in found]
+    assert [one.end_offset for one in opened[:-1]] == [one.base_offset for one in opened[1:]]

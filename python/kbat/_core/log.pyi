@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, Self, final
 
-from kbat._core import BatchIterator, Limits, _EncryptionKeys, _Time
+from kbat._core import BatchIterator, Limits, SegmentFile, _EncryptionKeys, _Time
 from kbat._core.arrow import Scan
 from kbat._core.files import AbortedTransaction, ProducerSnapshot, TransactionIndex
 
@@ -88,7 +88,8 @@ class Segment:
     every call reads the current files.
 
     Args:
-        path: The ``.log`` file, named after its base offset, or its URL.
+        path: The ``.log`` file, named after its base offset, or its URL; or a :class:`SegmentFile`, which has its
+            store.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -115,7 +116,7 @@ class Segment:
 
     def __new__(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | SegmentFile,
         *,
         limits: Limits | None = None,
         storage_options: Mapping[str, object] | None = None,

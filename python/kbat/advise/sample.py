@@ -17,7 +17,6 @@ import pyarrow.compute
 
 import kbat.results
 from kbat.advise.clock import Deadline, points, spread
-from kbat.cli.location import segment_at
 
 #: Topics with a sample of their own.
 TOPICS = 10
@@ -216,7 +215,7 @@ class _Reader:
         if position <= 0:
             return _Start(segment, 0)
         try:
-            log = segment_at(segment.path, self._options)
+            log = kbat.Segment(segment)
             if "index" in log.files:
                 offsets = log.end_offset - log.base_offset
                 place = log.find_offset(log.base_offset + offsets * position // segment.size)

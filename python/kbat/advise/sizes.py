@@ -11,7 +11,7 @@ from kbat._core.locations import StoredFile
 from kbat.advise.clock import Deadline
 from kbat.advise.headers import Survey
 from kbat.advise.sample import Stratum
-from kbat.cli.location import of_file, segment_at
+from kbat.cli.location import of_file
 
 # Bytes of the header of a batch, which is never only zeros.
 _HEADER_LEN = 61
@@ -53,7 +53,7 @@ def _zeros(segment: kbat.results.SegmentFile, deadline: Deadline, options: dict[
         file = StoredFile(segment.path, **of_file(options))
         if any(file.read_at(max(0, segment.size - _HEADER_LEN), _HEADER_LEN)):
             return 0
-        log = segment_at(segment.path, options)
+        log = kbat.Segment(segment)
         if log.incomplete_bytes:
             return 0
         place = log.find_offset(log.end_offset - 1) if log.end_offset > log.base_offset else None

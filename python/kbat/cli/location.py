@@ -106,11 +106,6 @@ class Location:
         return {name: values for name, values in named.items() if values}
 
     @property
-    def file_options(self) -> dict[str, Any]:
-        """The options for a file in the directory of a broker, for which `--remote` is refused."""
-        return of_file(self.options)
-
-    @property
     def is_url(self) -> bool:
         """Whether the location is a URL."""
         return _URL.fullmatch(self.text) is not None
@@ -209,17 +204,6 @@ class Location:
 def of_file(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for a file in the directory of a broker: those without remote segments."""
     return {name: value for name, value in options.items() if name not in {"remote", "remote_log_metadata"}}
-
-
-def segment_at(path: str, options: Mapping[str, Any]) -> kbat.Segment:
-    """Open a segment that was found with some options: a file in the directory of a broker, or a remote segment.
-
-    Remote segments have paths in the directory of the broker too, so only opening one shows which of both it is.
-    """
-    try:
-        return kbat.Segment(path, **options)
-    except ValueError:
-        return kbat.Segment(path, **of_file(options))
 
 
 def opened_both(  # noqa: PLR0913, PLR0917 - the options of a command

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
-from kbat.cli.location import Location, segment_at
+from kbat.cli.location import Location
 from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.place import is_partition, locate, word
 from kbat.cli.progress import progress
@@ -79,8 +79,7 @@ def note_incomplete(path: Location, segments: Sequence[kbat.SegmentFile], topic:
     """Report the bytes of incomplete batches at the ends of the partitions of a topic. Other files are not segments."""
     named = (one for one in segments if one.base_offset is not None)
     last = {path.at(one.path).parent: one for one in named if one.topic in (None, topic)}
-    opened = (segment_at(one.path, path.options) for one in last.values())
-    note_uncounted(Lost(bytes=sum(map(incomplete_bytes, opened))))
+    note_uncounted(Lost(bytes=sum(incomplete_bytes(kbat.Segment(one)) for one in last.values())))
 
 
 def number_text(value: int | None) -> str:

@@ -13,7 +13,7 @@ import typer
 import kbat.results
 from kbat._core.locations import StoredFile
 from kbat._core.text import write_records
-from kbat.cli.location import of_file, segment_at
+from kbat.cli.location import of_file
 from kbat.cli.options import MAX, time
 
 # How many times as many offsets are searched for the last records if some of the offsets have none.
@@ -115,7 +115,7 @@ class Partition:
         if isinstance(last, bytes):
             batches = kbat.read_batches(last)
         elif last.base_offset is not None:
-            return segment_at(last.path, options).end_offset
+            return kbat.Segment(last).end_offset
         else:
             batches = kbat.read_batches(last.path, **of_file(options))
         end = 0

@@ -79,10 +79,9 @@ def transactions(  # noqa: PLR0913 - options
     """Show transactional ids, open transactions, and the ranges of aborted ones.
 
     Transactional ids and their states come from all partitions of `__transaction_state` in PATH; --topic and
-    --partition select open and aborted transactions. Open transactions
-    hold back `read_committed` consumers: they read up to the smallest "first offset" of a partition. The "marker
-    offset" of an aborted transaction is that of its abort marker. Of a `.log` file, aborted transactions are those in
-    the `.txnindex` file beside it.
+    --partition select open and aborted transactions. Open transactions hold back `read_committed` consumers: they read
+    up to the smallest "first offset" of a partition. The "marker offset" of an aborted transaction is that of its abort
+    marker. Of a `.log` file, aborted transactions are those in the `.txnindex` file beside it.
 
     Examples: `kbat transactions /var/lib/kafka/data`, `kbat transactions /var/lib/kafka/data/orders-0`
 

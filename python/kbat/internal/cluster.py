@@ -188,30 +188,11 @@ def _committed(records: Iterator[tuple[str, Fields]]) -> Iterator[tuple[str, Fie
 class _Reading:
     """The state in one snapshot, or in the log, or in both."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self) -> None:
         self.cluster = _Cluster()
         self.undecoded = Undecoded()
-        self._options = options
 
-    def read_snapshot(self, path: str) -> bool:
-        """Apply the records of a snapshot. Return whether it is complete: its last record is a footer."""
-        return _FOOTER in self._read(path, self._options)
-
-    def read_snapshot_of_log(self, path: str) -> bool:
-        """Like `read_snapshot`, with options that are those of the log of the snapshot."""
-        options = {name: value for name, value in self._options.items() if name not in _OF_LOGS}
-        return _FOOTER in self._read(path, options)
-
-    def read_file(self, path: str) -> bool:
-        """Apply the records of a file. Return whether it is complete, which files without a header always are."""
-        controls = self._read(path, self._options)
-        return _HEADER not in controls or _FOOTER in controls
-
-    def read_log(self, log: PartitionLog, start_offset: int) -> None:
-        """Apply the records of a log from an offset on."""
-        self._read(log.directory, {**self._options, "start_offset": start_offset})
-
-    def _read(self, path: str, options: Options) -> set[str]:
+    def read(self, path: str, options: Options) -> set[str]:
         """Apply the records of a source, and return the types of its control records."""
         controls: set[str] = set()
         found = find(path, _TOPIC, {**options, "include_control": True})
@@ -231,15 +212,14 @@ class _Reading:
 
 def _of_file(path: str, options: Options) -> _Reading:
     """Return the state in a file."""
-    reading = _Reading(options)
-    if path.endswith(_SNAPSHOT):
-        if "end_offset" in options:
-            message = f"end_offset selects records of a log, and {path} is a snapshot: omit end_offset"
-            raise ValueError(message)
-        is_complete = reading.read_snapshot(path)
-    else:
-        is_complete = reading.read_file(path)
-    if not is_complete:
+    is_snapshot = path.endswith(_SNAPSHOT)
+    if is_snapshot and "end_offset" in options:
+        message = f"end_offset selects records of a log, and {path} is a snapshot: omit end_offset"
+        raise ValueError(message)
+    reading = _Reading()
+    controls = reading.read(path, options)
+    # a snapshot may have another name
+    if (is_snapshot or _HEADER in controls) and _FOOTER not in controls:
         message = f"{path} is incomplete: {_NO_FOOTER}; copy the file again"
         raise ValueError(message)
     return reading
@@ -248,18 +228,19 @@ def _of_file(path: str, options: Options) -> _Reading:
 def _of_log(log: PartitionLog, options: Options) -> _Reading:
     """Return the state in the newest complete snapshot of a log and the records after it."""
     limit = options.get("end_offset")
+    of_snapshot = {name: value for name, value in options.items() if name not in _OF_LOGS}
     snapshots = [(end, path) for end, _, path in reversed(log.metadata_snapshots) if limit is None or end <= limit]
     incomplete: list[tuple[int, str]] = []
     for start, snapshot in (*snapshots, (0, None)):
         if incomplete and not _covers(log, start, incomplete[0][0]):
             break
-        reading = _Reading(options)
-        if snapshot is not None and not reading.read_snapshot_of_log(snapshot):
+        reading = _Reading()
+        if snapshot is not None and _FOOTER not in reading.read(snapshot, of_snapshot):
             incomplete.append((start, snapshot))
             continue
         _check_start(log, start)
         if log.segments:
-            reading.read_log(log, start)
+            reading.read(log.directory, {**options, "start_offset": start})
         for _, path in incomplete:
             state = "the whole log" if snapshot is None else f"{snapshot} and the log after it"
             message = f"{path} is incomplete: {_NO_FOOTER}; the topics are those of {state}"

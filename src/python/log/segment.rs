@@ -1,7 +1,6 @@
 //! `kbat.Segment`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,6 +13,7 @@ use crate::python::arguments::time::{instant, milliseconds};
 use crate::python::batch::PyBatchIterator;
 use crate::python::files::indexes::PyTransactionIndex;
 use crate::python::html::{self, Table};
+use crate::python::locations::segments::PySegmentFile;
 use crate::python::log::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::runtime::errors::OrRaise;
 use crate::store::LogFileKind;
@@ -24,7 +24,8 @@ use crate::store::LogFileKind;
 /// every call reads the current files.
 ///
 /// Args:
-///     path: The ``.log`` file, named after its base offset, or its URL.
+///     path: The ``.log`` file, named after its base offset, or its URL; or a :class:`SegmentFile`, which has its
+///         store.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -60,11 +61,16 @@ impl PySegment {
     )]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         limits: Option<PyLimits>,
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (path, limits) = (StoreArguments::new("Segment", stores)?.locate_one(py, path)?, or_default(limits));
+        let stores = StoreArguments::new("Segment", stores)?;
+        let path = match path.cast::<PySegmentFile>() {
+            Ok(found) => found.get().0.path.clone(),
+            Err(_) => stores.locate_one(py, path.extract()?)?,
+        };
+        let limits = or_default(limits);
         py.detach(|| Segment::open_with(&path, &limits)).map(Self).or_raise(py)
     }
 
