@@ -132,7 +132,8 @@ impl TextOptions {
             return Err(Error::argument("only the format jsonl has lines of batches"));
         }
         if self.batches && (self.key, self.value) != (Rendering::Auto, Rendering::Auto) {
-            let message = "lines of batches have exact keys and values, which can be imported: omit their form";
+            let message =
+                "lines of batches have exact keys and values, which can be imported: omit the form of keys and values";
             return Err(Error::argument(message));
         }
         if self.batches && scan.isolation != Isolation::ReadUncommitted {
