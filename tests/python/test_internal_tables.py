@@ -129,6 +129,21 @@ def test_groups_command_has_the_lag_of_the_logs_beside(directory: Path) -> None:
     )  # fmt: skip
 
 
+def test_groups_command_continues_after_corruption_if_told(tmp_path: Path) -> None:
+    for partition in (0, 1):
+        data = bytearray(build([(0, OFFSET_KEY[:-1] + bytes([partition]), commit(partition))]))
+        data[30] ^= partition  # damages partition 1
+        place = tmp_path / f"__consumer_offsets-{partition}" / f"{0:020}.log"
+        place.parent.mkdir()
+        place.write_bytes(data)
+    failed = run("groups", tmp_path)
+    assert failed.exit_code == 1
+    assert "--on-corrupt skip continues after it" in failed.stderr
+    shown = run("groups", tmp_path, "--on-corrupt", "skip", "--json")
+    assert [one["offset"] for group in json.loads(shown.stdout)["groups"] for one in group["offsets"]] == [0]
+    assert "groups may be missing or old: skipped 1 corrupt range" in shown.stderr
+
+
 def test_group_types_and_members_are_known(directory: Path) -> None:
     groups = {one["group"]: one for one in kbat.consumer_groups(directory).to_pylist()}
     assert {name: one["type"] for name, one in groups.items()} == {

@@ -35,7 +35,7 @@ COMMANDS = {
     "audit": Command("stat:audit", READ),
     "producers": Command("producers:producers", READ),
     "transactions": Command("transactions:transactions", READ),
-    "groups": Command("groups:groups", READ),
+    "groups": Command("groups:groups", READ, at_damage=", --on-corrupt skip continues after it"),
     "topics": Command("topics:topics", READ),
     "advise": Command("advise:advise", READ),
     "report": Command("report:report", READ),

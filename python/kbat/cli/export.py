@@ -19,6 +19,8 @@ from kbat.cli.options import (
     EncryptionKeys,
     EndOffset,
     EndTime,
+    FailOrSkip,
+    FailOrSkipOption,
     Json,
     Partitions,
     PathsArgument,
@@ -81,13 +83,6 @@ _SUFFIXES = {
 }
 
 
-class Handled(StrEnum):
-    """What to do at corruption."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-
-
 def _keys(value: str) -> str:
     """Check names that are separated by commas."""
     return ",".join(one_of(PartitionKey)(one.strip()) for one in str(value).split(","))
@@ -141,9 +136,7 @@ def export(  # noqa: PLR0913 - one per option
     isolation: Annotated[
         Isolation, choice_option(Isolation, help="read_committed: omit records of aborted and open transactions.")
     ] = Isolation.READ_UNCOMMITTED,
-    on_corrupt: Annotated[
-        Handled, choice_option(Handled, help="At corruption: stop (fail), or skip to the next complete batch (skip).")
-    ] = Handled.FAIL,
+    on_corrupt: FailOrSkipOption = FailOrSkip.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
     wide: Wide = False,

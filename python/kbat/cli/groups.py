@@ -9,7 +9,17 @@ import typer
 import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Wide
+from kbat.cli.options import (
+    EncryptionKeys,
+    FailOrSkip,
+    FailOrSkipOption,
+    Json,
+    PathArgument,
+    Remote,
+    RemoteLogMetadata,
+    StorageOptions,
+    Wide,
+)
 from kbat.cli.partitions import check_topic, decoding, note_incomplete, number_text
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
@@ -51,6 +61,7 @@ def groups(  # noqa: PLR0913 - options
     *,
     group: _Group = None,
     topic: _Topic = None,
+    on_corrupt: FailOrSkipOption = FailOrSkip.FAIL,
     json: Json = False,
     wide: Wide = False,
     storage_option: StorageOptions = None,
@@ -64,7 +75,8 @@ def groups(  # noqa: PLR0913 - options
     partition's log minus the committed offset; it is unknown (-) for partitions that are not in the same log directory,
     and for a committed offset of -1, which means that there is none. It is negative for a log that is older than the
     offset; the total counts it as 0. Offsets of open and aborted transactions do not count. Tombstones, which a broker
-    writes when an offset expires or its topic is deleted, remove offsets.
+    writes when an offset expires or its topic is deleted, remove offsets. After skipped corruption, offsets may be
+    missing or old.
 
     Examples: `kbat groups /var/lib/kafka/data`, `kbat groups /var/lib/kafka/data --group 'billing-*'`
 
@@ -77,7 +89,7 @@ def groups(  # noqa: PLR0913 - options
     `__consumer_offsets`.
     """
     path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    found = _read(path, group, topic)
+    found = _read(path, group, topic, on_corrupt)
     if json:
         output.write_json({"path": str(path), "groups": found})
         return
@@ -89,13 +101,16 @@ def groups(  # noqa: PLR0913 - options
     output.write_line(f"{output.count_text(len(found), 'group')}, {output.count_text(len(rows), 'offset')}{lag}")
 
 
-def _read(path: Location, groups: list[str] | None, topics: list[str] | None) -> list[dict[str, Any]]:
+def _read(
+    path: Location, groups: list[str] | None, topics: list[str] | None, on_corrupt: FailOrSkip
+) -> list[dict[str, Any]]:
     from kbat.internal.groups import Groups  # noqa: PLC0415 - slow, and only needed here
 
     segments = locate([path]).segments
     check_topic(path, segments, _INTERNAL)
     with decoding(path, _INTERNAL), progress("reading") as callback:
-        state = Groups(str(path), {"isolation": "read_committed", **path.options}, progress=callback)
+        options = {"isolation": "read_committed", "on_corrupt": on_corrupt.value, **path.options}
+        state = Groups(str(path), options, progress=callback)
     note_incomplete(path, segments, _INTERNAL)
     end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}

@@ -59,6 +59,13 @@ class OnCorrupt(StrEnum):
     REPORT = "report"
 
 
+class FailOrSkip(StrEnum):
+    """What to do at corruption if the output has no place for a line about it."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
 def size(value: str) -> int:
     """Parse a size such as `1048576`, `64k` or `1MiB`; units are powers of 1024."""
     match = _SIZE.fullmatch(str(value).strip())
@@ -460,6 +467,9 @@ OnCorruptOption = Annotated[
         "--on-corrupt",
         help="At corruption: stop (fail), skip to the next complete batch (skip), or also print a line (report).",
     ),
+]
+FailOrSkipOption = Annotated[
+    FailOrSkip, choice_option(FailOrSkip, help="At corruption: stop (fail), or skip to the next complete batch (skip).")
 ]
 
 
