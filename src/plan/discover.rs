@@ -47,6 +47,7 @@ pub struct Selection {
     topics: Option<Vec<Pattern>>,
     partitions: Option<Vec<i32>>,
     replicas: Replicas,
+    may_be_missing: bool,
 }
 
 impl Selection {
@@ -88,6 +89,14 @@ impl Selection {
         self
     }
 
+    #[cfg(feature = "python")]
+    /// Accepts that the selected topics and partitions do not exist at this moment.
+    #[must_use]
+    pub(crate) fn that_may_be_missing(mut self) -> Self {
+        self.may_be_missing = true;
+        self
+    }
+
     /// Whether a partition is selected.
     #[must_use]
     pub fn includes(&self, partition: &TopicPartition) -> bool {
@@ -120,6 +129,9 @@ impl Selection {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the topics that exist.
     pub fn check<'p>(&self, found: impl Iterator<Item = &'p TopicPartition> + Clone) -> Result<()> {
+        if self.may_be_missing {
+            return Ok(());
+        }
         let topics: BTreeSet<&str> = found.clone().map(|partition| partition.topic.as_str()).collect();
         let missing = self.topics.iter().flatten().find(|pattern| !topics.iter().any(|topic| pattern.matches(topic)));
         if let Some(pattern) = missing {

@@ -188,6 +188,21 @@ def test_the_command_prints_a_log_that_was_created_again(tmp_path: Path) -> None
     assert running.returncode == 0
 
 
+def test_the_command_waits_for_a_chosen_topic_that_was_deleted(tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(5)
+    GrowingLog(tmp_path / "b-0").append(1)
+    with process("cat", tmp_path, "-F", "--topic", "a", "-n", 7) as running:
+        assert running.stdout is not None
+        for _ in range(5):
+            running.stdout.readline()
+        shutil.rmtree(tmp_path / "a-0")
+        time.sleep(1)  # several listings
+        assert running.poll() is None
+        GrowingLog(tmp_path / "a-0").append(2)
+        assert [json.loads(running.stdout.readline())["offset"] for _ in range(2)] == [0, 1]
+    assert running.returncode == 0
+
+
 def test_records_in_a_preallocated_file_are_printed(
     steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

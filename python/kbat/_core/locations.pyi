@@ -91,6 +91,7 @@ def discover(
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
+    is_required: bool = True,
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
@@ -98,6 +99,9 @@ def discover(
     remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> tuple[list[SegmentFile], list[str], list[str]]:
     """Like ``kbat.find_segments``, but returns the warnings as texts.
+
+    Args:
+        is_required: Whether a topic or partition that does not exist is an error.
 
     Returns:
         The segments; warnings about locations and partitions without segments; what users should know about segments in

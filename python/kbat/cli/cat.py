@@ -260,7 +260,8 @@ def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
         return scan_of(partition, start_offset=max(first, bounds["start_offset"] or 0) or None)
 
     def find() -> list[Partition]:
-        return partitions_of(discover([str(path) for path in files], **chosen, **options)[0])
+        # a topic may be deleted, and created again
+        return partitions_of(discover([str(path) for path in files], is_required=False, **chosen, **options)[0])
 
     is_committed = bounds["isolation"] == Isolation.READ_COMMITTED
     follower = Follower(printer, find, scan_from, options, is_committed=is_committed)

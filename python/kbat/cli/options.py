@@ -60,7 +60,7 @@ class OnCorrupt(StrEnum):
 
 
 class FailOrSkip(StrEnum):
-    """What to do at corruption if the output has no place for a line about it."""
+    """What to do at corruption if the output does not have a line about it."""
 
     FAIL = "fail"
     SKIP = "skip"

@@ -108,24 +108,30 @@ pub(crate) fn find_segments(
 
 /// Like ``kbat.find_segments``, but returns the warnings as texts.
 ///
+/// Args:
+///     is_required: Whether a topic or partition that does not exist is an error.
+///
 /// Returns:
 ///     The segments; warnings about locations and partitions without segments; what users should know about segments in
 ///     remote storage, such as those that are omitted.
 #[pyfunction]
 #[pyo3(
-    signature = (paths, *, topics=None, partitions=None, replicas="error", **stores),
-    text_signature = "(paths, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
+    signature = (paths, *, topics=None, partitions=None, replicas="error", is_required=true, **stores),
+    text_signature = "(paths, *, topics=None, partitions=None, replicas='error', is_required=True, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn discover(
     paths: &Bound<'_, PyAny>,
     topics: Option<&Bound<'_, PyAny>>,
     partitions: Option<&Bound<'_, PyAny>>,
     replicas: &str,
+    is_required: bool,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(Vec<PySegmentFile>, Vec<String>, Vec<String>)> {
     let py = paths.py();
     let stores = StoreArguments::new("discover", stores)?;
-    let mut discovery = discovered(py, &self::paths(paths, &stores)?, &selection(py, topics, partitions, replicas)?)?;
+    let selection = selection(py, topics, partitions, replicas)?;
+    let selection = if is_required { selection } else { selection.that_may_be_missing() };
+    let mut discovery = discovered(py, &self::paths(paths, &stores)?, &selection)?;
     let warnings = std::mem::take(&mut discovery.warnings);
     let omissions = std::mem::take(&mut discovery.omissions);
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings, omissions))
