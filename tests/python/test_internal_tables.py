@@ -189,6 +189,8 @@ def test_log_without_its_snapshot_is_refused(tmp_path: Path) -> None:
     shutil.copy(CORPUS / "cluster-metadata" / LOG, directory / "00000000000000000200.log")
     with pytest.raises(ValueError, match="begins at offset 200, after the newest snapshot"):
         kbat.topics(tmp_path)
+    with pytest.raises(ValueError, match="log begins at offset 200, and the state before it is in other files"):
+        kbat.topics(directory / "00000000000000000200.log")
 
 
 def test_topics_command(directory: Path) -> None:

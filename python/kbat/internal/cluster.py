@@ -7,6 +7,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from kbat._core import find_segments
 from kbat._core.log import PartitionLog
 from kbat.internal.records import Undecoded, check_options, fields, find, rows, table
 
@@ -94,7 +95,7 @@ def described(source: str | os.PathLike[str], options: Options) -> list[Fields]:
     path = os.fspath(source)
     stores = {name: options[name] for name in _STORES if name in options}
     log = _log(path, stores)
-    reading = _of_file(path, options) if log is None else _of_log(log, options)
+    reading = _of_file(path, options, stores) if log is None else _of_log(log, options)
     reading.undecoded.warn("topics", stacklevel=4)
     return reading.cluster.rows()
 
@@ -210,11 +211,14 @@ class _Reading:
                 yield row.type, fields(row.value)
 
 
-def _of_file(path: str, options: Options) -> _Reading:
-    """Return the state in a file."""
+def _of_file(path: str, options: Options, stores: Options) -> _Reading:
+    """Return the state in a snapshot, or in the first segment of a log."""
     is_snapshot = path.endswith(_SNAPSHOT)
     if is_snapshot and "end_offset" in options:
         message = f"end_offset selects records of a log, and {path} is a snapshot: omit end_offset"
+        raise ValueError(message)
+    if not is_snapshot and (begin := find_segments(path, **stores)[0].base_offset):
+        message = f"{path} begins at offset {begin}, and the state before it is in other files: name its directory"
         raise ValueError(message)
     reading = _Reading()
     controls = reading.read(path, options)
