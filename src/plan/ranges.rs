@@ -249,7 +249,12 @@ fn unchecked(log: &Log, bound: &Bound, options: &ReadOptions) -> Result<Option<i
 
 /// An offset, or the nearest one of the log if it is outside and `failOnDataLoss` is false.
 fn within(log: &Log, wanted: i64, options: &ReadOptions, warnings: &mut Vec<String>) -> Result<i64> {
-    let (first, last) = (log.start_offset()?, end_offset(log, options)?);
+    let first = log.start_offset()?;
+    let last_base = log.segments.last().and_then(|segment| segment.base_offset).unwrap_or(first);
+    if (first..=last_base).contains(&wanted) {
+        return Ok(wanted); // corruption in the last segment is no matter
+    }
+    let last = end_offset(log, options)?;
     if (first..=last).contains(&wanted) {
         return Ok(wanted);
     }

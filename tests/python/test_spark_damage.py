@@ -191,6 +191,18 @@ def test_damage_that_hides_batches_of_a_sealed_segment_fails(damaged: Path, give
     assert str(raised.value).endswith(f"; offsets 20 to 29 can't be read; {advice}")
 
 
+def test_damage_of_the_last_segment_does_not_stop_a_read_of_those_before_it(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[10] * 5)
+    log.roll()
+    log.append(10, 10)
+    flip(log.segment, 1)
+    for end in (35, 50):
+        assert offsets(read(tmp_path, endingOffsets=JSON % end)) == span(0, end)
+    with pytest.raises(kbat.CrcError):
+        read(tmp_path, endingOffsets=JSON % 61)
+
+
 @pytest.mark.parametrize("most", [7, 45, 100])
 def test_damage_that_hides_batches_of_a_sealed_segment_fails_a_stream(damaged: Path, most: int) -> None:
     with pytest.raises(kbat.TruncatedError, match=r"its length exceeds .*; offsets 20 to 29 can't be read; option on"):
