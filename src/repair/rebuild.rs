@@ -13,7 +13,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::inventory::{FileAction, FileChange};
 use crate::log::inventory::{Inventory, name_of};
-use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::producer::{ProducerSnapshot, ProducerStates, states_at};
 use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::walk::{BatchWalk, WalkEvent};
@@ -73,7 +73,7 @@ pub fn rebuild_indexes(
         index_interval_bytes: options.index_interval_bytes,
         limits: options.limits.clone(),
     };
-    let states = states_at(&inventory, start_offset, &options.limits)?;
+    let states = states_before(start_offset, &inventory, &options.limits)?;
     let mut rebuild = Rebuild {
         output: PartitionOutput::new(settings, states, LeaderEpochs::default()),
         report: RepairReport { path: path.to_path_buf(), start_offset, is_of_indexes: true, ..RepairReport::default() },
@@ -117,31 +117,23 @@ fn sources(path: &Location) -> Result<RebuildSources> {
     Ok(RebuildSources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
 }
 
-/// Returns the state of the producers at an offset, from the latest snapshot that can be read and the batches after
-/// it.
-pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> Result<ProducerStates> {
-    let mut states = ProducerStates::new();
-    let snapshots = inventory.of_kind(LogFileKind::ProducerSnapshot).rev();
-    for (at, path) in snapshots.filter(|(at, _)| *at <= offset) {
-        if let Ok(snapshot) = ProducerSnapshot::read(path) {
-            states = ProducerStates::from_snapshot(&snapshot, at);
-            break;
-        }
-    }
+/// Returns the state of the producers at an offset. What follows corruption in a segment is not part of it.
+pub(crate) fn states_before(offset: i64, inventory: &Inventory, limits: &Limits) -> Result<ProducerStates> {
+    let snapshots: Vec<_> = inventory.of_kind(LogFileKind::ProducerSnapshot).collect();
+    let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();
     let mut scratch = Scratch::new();
-    let known = states.end_offset();
-    for (_, path) in inventory.of_kind(LogFileKind::Log).filter(|(base, _)| (known..offset).contains(base)) {
+    let found = states_at(offset, &snapshots, &segments, |states, path, from| {
         let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
         loop {
             match walk.next_batch()? {
+                WalkEvent::Batch(batch) if batch.last_offset() < from => {}
                 WalkEvent::Batch(batch) if states.update(&batch, &mut scratch, limits).is_ok() => {}
                 WalkEvent::Corrupt { error, .. } if error.is_of_reading() => return Err(error),
-                _ => break, // a broker would truncate the log here
+                _ => return Ok(()), // a broker would truncate the log here
             }
         }
-    }
-    states.set_end_offset(offset);
-    Ok(states)
+    })?;
+    Ok(found.states)
 }
 
 struct Rebuild<'a> {

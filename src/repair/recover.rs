@@ -25,7 +25,7 @@ use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
-use crate::repair::rebuild::states_at;
+use crate::repair::rebuild::states_before;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_corruption;
 use crate::slices::Slices;
@@ -119,7 +119,7 @@ pub fn recover(
         index_interval_bytes: options.index_interval_bytes,
         limits: options.limits.clone(),
     };
-    let states = states_at(&inventory, start_offset, &options.limits)?;
+    let states = states_before(start_offset, &inventory, &options.limits)?;
     let mut recovery = Recovery {
         output: PartitionOutput::new(settings, states, read_epochs(path)),
         report: RepairReport {

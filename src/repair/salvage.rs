@@ -21,7 +21,7 @@ use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
 use crate::repair::holes::{HOLES, Holes, lines_of};
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
-use crate::repair::rebuild::states_at;
+use crate::repair::rebuild::states_before;
 use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, OpenTransaction, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::sources::{SourceFile, sources};
@@ -96,7 +96,7 @@ pub fn salvage(
         limits: limits.clone(),
     };
     let start_offset = sources.first().and_then(|source| source.base_offset);
-    let states = states_at(&inventory, start_offset.unwrap_or(0), limits)?;
+    let states = states_before(start_offset.unwrap_or(0), &inventory, limits)?;
     let epochs = if path.is_dir() { read_epochs(path) } else { LeaderEpochs::default() };
     progress.expect(sources.iter().fold(0, |sum, source| source.size.saturating_add(sum)))?;
     let mut salvage = Salvage {

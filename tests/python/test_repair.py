@@ -10,6 +10,7 @@ import pytest
 import data
 import kbat.batches
 from growing_log import GrowingLog
+from partitions import Log
 
 CORPUS = data.DATA / "corpus"
 LOG = "00000000000000000000.log"
@@ -124,6 +125,26 @@ def test_rebuild_indexes_lookups_stay_the_same(tmp_path: Path) -> None:
     assert content(place) == before
     single = kbat.rebuild_indexes(place / LOG, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(name for name, _ in single.files)
+
+
+def test_rebuilt_index_of_a_segment_has_transactions_that_began_after_a_snapshot_inside_the_one_before(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "topic-0"
+    writer = Log(tmp_path / "batches")
+    writer.batch((b"a", b"1"))
+    with kbat.LogWriter(place) as log:
+        log.append_batch(writer.segment.pop(), keep_offsets=True)
+    assert [offset for offset, _ in kbat.PartitionLog(place).snapshots] == [1]  # in the segment from 0 on
+    writer.batch((b"b", b"2"), pid=8, transactional=True)
+    writer.marker(8, "ABORT")
+    with kbat.LogWriter(place, segment_bytes=200) as log:
+        for batch in writer.segment:
+            log.append_batch(batch, keep_offsets=True)
+    (place / f"{2:020}.snapshot").unlink()
+    index = (place / f"{2:020}.txnindex").read_bytes()
+    kbat.rebuild_indexes(place / f"{2:020}.log")
+    assert (place / f"{2:020}.txnindex").read_bytes() == index
 
 
 def test_verify_report_as_data_and_text(tmp_path: Path) -> None:

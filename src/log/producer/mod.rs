@@ -1,7 +1,9 @@
 //! A broker's state of producers: their last batches, their open transactions, and snapshots of these.
 
+mod replay;
 mod snapshot;
 mod state;
 
+pub(crate) use replay::{StatesAt, states_at};
 pub use snapshot::{ProducerEntry, ProducerSnapshot};
 pub use state::ProducerStates;

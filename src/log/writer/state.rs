@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::producer::{ProducerStates, StatesAt, states_at};
 use crate::log::reader::SegmentReader;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 
@@ -44,42 +44,25 @@ impl PartitionState {
         })
     }
 
-    /// Restores the producers at an offset from the latest snapshot that can be read and the batches after it, like a
-    /// broker that finds no snapshot at a segment's base offset. `segments` are the ones before the offset.
+    /// Restores the producers at an offset. `segments` are the ones before it.
     pub(super) fn load_producers(
         &mut self,
         snapshots: &[(i64, &Location)],
         segments: &[(i64, &Location)],
         up_to: i64,
     ) -> Result<()> {
-        let mut readable = snapshots.iter().rev().filter(|(offset, _)| *offset <= up_to);
-        let latest = readable.find_map(|(offset, path)| Some((*offset, ProducerSnapshot::read(*path).ok()?)));
-        let mut from = i64::MIN;
-        if let Some((offset, snapshot)) = latest {
-            self.producers = ProducerStates::from_snapshot(&snapshot, offset);
-            self.snapshot_offset = Some(offset);
-            from = offset;
-        }
-        for (place, (_, path)) in segments.iter().enumerate() {
-            // a segment ends at the base offset of the next one
-            let end = segments.get(place.saturating_add(1)).map_or(up_to, |(base_offset, _)| *base_offset);
-            if end > from {
-                self.replay(path, from)?;
+        let (limits, scratch) = (&self.limits, &mut self.scratch);
+        let StatesAt { states, snapshot_offset } = states_at(up_to, snapshots, segments, |states, path, from| {
+            let mut reader = SegmentReader::open_with(path, limits)?;
+            while let Some(batch) = reader.next_batch() {
+                let batch = batch?;
+                if batch.last_offset() >= from {
+                    states.update(&batch, scratch, limits).map_err(|error| error.with_path(path))?;
+                }
             }
-        }
-        self.producers.set_end_offset(up_to);
-        Ok(())
-    }
-
-    fn replay(&mut self, path: &Location, from: i64) -> Result<()> {
-        let mut reader = SegmentReader::open_with(path, &self.limits)?;
-        while let Some(batch) = reader.next_batch() {
-            let batch = batch?;
-            if batch.last_offset() >= from {
-                let update = self.producers.update(&batch, &mut self.scratch, &self.limits);
-                update.map_err(|error| error.with_path(path))?;
-            }
-        }
+            Ok(())
+        })?;
+        (self.producers, self.snapshot_offset) = (states, snapshot_offset);
         Ok(())
     }
 
