@@ -110,6 +110,7 @@ pub mod arrow;
 pub mod broker;
 mod compression;
 pub mod dump;
+mod epoch;
 mod error;
 pub mod format;
 #[doc(hidden)]

@@ -252,7 +252,7 @@ fn within(log: &Log, wanted: i64, options: &ReadOptions, warnings: &mut Vec<Stri
     let first = log.start_offset()?;
     let last_base = log.segments.last().and_then(|segment| segment.base_offset).unwrap_or(first);
     if (first..=last_base).contains(&wanted) {
-        return Ok(wanted); // corruption in the last segment is no matter
+        return Ok(wanted); // even if the last segment is corrupt
     }
     let last = end_offset(log, options)?;
     if (first..=last).contains(&wanted) {

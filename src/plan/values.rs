@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
+use crate::epoch::{SECONDS, smaller_unit};
 use crate::plan::paths::local_path;
 
 pub(crate) type Parsed<T> = Result<T, String>;
@@ -20,8 +21,8 @@ const SIZES: [(&str, u64); 8] = [
 const TIMES: [(&str, u64); 7] =
     [("", 1), ("ms", 1), ("s", 1000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Smaller numbers are probably seconds: as milliseconds, they are times before March 1973.
-pub(crate) const LEAST_MILLISECONDS: i64 = 100_000_000_000;
+/// Smaller numbers are probably seconds.
+pub(crate) const LEAST_MILLISECONDS: i64 = SECONDS.end;
 const EXAMPLE: &str = "2026-11-22T00:00:00Z";
 
 fn time_form() -> String {
@@ -98,14 +99,15 @@ pub(crate) fn parse_timestamp(text: &str) -> Parsed<i64> {
             Err(_) => time_form(),
         });
     };
-    let milliseconds = moment.as_nanosecond().div_euclid(1_000_000);
+    // up to the first millisecond that is not before the time
+    let milliseconds = moment.as_nanosecond().saturating_add(999_999).div_euclid(1_000_000);
     match i64::try_from(milliseconds) {
         Ok(milliseconds) if milliseconds >= 0 => Ok(milliseconds),
         _ => Err(format!("is before 1970; {}", time_form())),
     }
 }
 
-/// Checks a number of milliseconds since the epoch: refuses one that is probably in seconds.
+/// Checks a number of milliseconds since the epoch: refuses one that is probably in another unit.
 pub(crate) fn checked_milliseconds(number: i64) -> Parsed<i64> {
     if number < 0 {
         return Err(time_form());
@@ -116,6 +118,9 @@ pub(crate) fn checked_milliseconds(number: i64) -> Parsed<i64> {
              like {EXAMPLE}",
             number.saturating_mul(1000)
         ));
+    }
+    if let Some((unit, milliseconds)) = smaller_unit(number) {
+        return Err(format!("{number} looks like {unit}, but the unit is milliseconds: write {milliseconds}"));
     }
     Ok(number)
 }
@@ -172,9 +177,14 @@ mod tests {
         assert_eq!(parse_timestamp("1700000000000"), Ok(1_700_000_000_000));
         assert_eq!(parse_timestamp("2026-11-22T00:00:00Z"), Ok(1_795_305_600_000));
         assert_eq!(parse_timestamp("2026-11-22 01:00:00+01:00"), Ok(1_795_305_600_000));
+        assert_eq!(parse_timestamp("2026-11-22T00:00:00.0001Z"), Ok(1_795_305_600_001));
+        assert_eq!(parse_timestamp("1969-12-31T23:59:59.9999Z"), Ok(0));
+        assert!(
+            parse_timestamp("1700000000000000").unwrap_err().contains("microseconds, but the unit is milliseconds")
+        );
         assert!(parse_timestamp("1700000000").unwrap_err().contains("write 1700000000000"));
         assert!(parse_timestamp("2026-11-22T00:00:00").unwrap_err().contains("write 2026-11-22T00:00:00Z if"));
-        assert!(parse_timestamp("1969-12-31T23:59:59.9999Z").unwrap_err().starts_with("is before 1970"));
+        assert!(parse_timestamp("1969-12-31T23:59:59.999Z").unwrap_err().starts_with("is before 1970"));
         assert!(parse_timestamp("soon").unwrap_err().starts_with("must be milliseconds"));
     }
 

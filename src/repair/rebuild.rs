@@ -117,7 +117,7 @@ fn sources(path: &Location) -> Result<RebuildSources> {
     Ok(RebuildSources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
 }
 
-/// Returns the state of the producers at an offset. What follows corruption in a segment is not part of it.
+/// Returns the state of the producers at an offset. Batches after corruption in a segment are not part of it.
 pub(crate) fn states_before(offset: i64, inventory: &Inventory, limits: &Limits) -> Result<ProducerStates> {
     let snapshots: Vec<_> = inventory.of_kind(LogFileKind::ProducerSnapshot).collect();
     let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();

@@ -1,17 +1,16 @@
 //! Time arguments: milliseconds, a `datetime` with a time zone, or ISO 8601 text with one.
 
+use std::ops::Range;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
-/// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
-/// 1973, long before Kafka existed. The bounds of a read may not be any of them.
-const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
+use crate::epoch::{SECONDS, smaller_unit};
+
 /// Seconds since the epoch from 2017 to 2033. Writers and lookups reject only these, because a record may have any
 /// timestamp.
-const SECONDS_NOW: std::ops::Range<i64> = 1_500_000_000..2_000_000_000;
-/// Milliseconds from 2001 to 2100.
-const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_102_444_800_000;
+const SECONDS_NOW: Range<i64> = 1_500_000_000..2_000_000_000;
 
 /// What becomes of fractions of a millisecond.
 #[derive(Clone, Copy)]
@@ -82,18 +81,16 @@ fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>, roundi
 /// Like [`milliseconds`], for bounds of what is read. Refuses microseconds and nanoseconds too.
 pub(crate) fn bound(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     let number = not_seconds(instant(object)?, &SECONDS)?;
-    for (unit, divisor) in [("microseconds", 1_000), ("nanoseconds", 1_000_000)] {
-        let shown = number.checked_div(divisor).unwrap_or_default();
-        if MILLISECONDS.contains(&shown) {
-            let message = format!("timestamp {number} looks like {unit} since the epoch: write milliseconds, {shown}");
-            return Err(PyValueError::new_err(message));
-        }
+    match smaller_unit(number) {
+        None => Ok(number),
+        Some((unit, milliseconds)) => Err(PyValueError::new_err(format!(
+            "timestamp {number} looks like {unit} since the epoch: write milliseconds, {milliseconds}"
+        ))),
     }
-    Ok(number)
 }
 
 /// Rejects numbers that look like seconds instead of milliseconds.
-fn not_seconds(number: i64, seconds: &std::ops::Range<i64>) -> PyResult<i64> {
+fn not_seconds(number: i64, seconds: &Range<i64>) -> PyResult<i64> {
     if seconds.contains(&number) {
         let message = format!(
             "timestamp {number} looks like seconds since the epoch: write milliseconds, {}",
