@@ -89,7 +89,6 @@ impl Selection {
         self
     }
 
-    #[cfg(feature = "python")]
     /// Accepts that the selected topics and partitions do not exist at this moment.
     #[must_use]
     pub(crate) fn that_may_be_missing(mut self) -> Self {
