@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::ProducerStates;
+use crate::log::producer::{ProducerStates, replay_segment, states_at};
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::slices::Slices;
 use crate::store::listing::{refuse_log_directory, refuse_same_base_offset};
@@ -291,6 +291,22 @@ impl PartitionLog {
     /// I/O errors. After corruption, the search resumes at the next batch that is found.
     pub fn producer_states(&self) -> Result<ProducerStates> {
         committed::producer_states(&self.segments)
+    }
+
+    /// The state of the producers at the end of the log: that of the newest snapshot that can be read, and the batches
+    /// after it.
+    ///
+    /// # Errors
+    /// Corruption after the snapshot; I/O errors.
+    #[cfg(feature = "python")]
+    pub(crate) fn producers(&self) -> Result<ProducerStates> {
+        let snapshots: Vec<_> = self.snapshots.iter().map(|(offset, path)| (*offset, path)).collect();
+        let segments: Vec<_> = self.segments.iter().map(|one| (one.base_offset(), one.location())).collect();
+        let limits = self.segments.first().map(Segment::limits).cloned().unwrap_or_default();
+        let found = states_at(self.end_offset()?, &snapshots, &segments, |states, path, from| {
+            replay_segment(states, path, from, &limits)
+        })?;
+        Ok(found.states)
     }
 
     /// Returns the aborted transactions that matter to a reader of the offsets from `start_offset` up to but excluding

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self, final
 
 from kbat._core import BatchIterator, Limits, SegmentFile, _EncryptionKeys, _Time
 from kbat._core.arrow import Scan
-from kbat._core.files import AbortedTransaction, ProducerSnapshot, TransactionIndex
+from kbat._core.files import AbortedTransaction, ProducerEntry, ProducerSnapshot, TransactionIndex
 
 __all__ = [
     "EARLIEST",
@@ -170,6 +170,9 @@ class Segment:
             OSError: The file can't be read.
         """
 
+    def _producers(self) -> list[ProducerEntry]:
+        """Return the producers at the end of the segment, as if the log began with it."""
+
     def find_offset(self, offset: int) -> OffsetPlace | None:
         """Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
 
@@ -311,6 +314,9 @@ class PartitionLog:
             CorruptError: The snapshot is damaged.
             OSError: The file can't be read.
         """
+
+    def _producers(self) -> list[ProducerEntry]:
+        """Return the producers at the end of the log: of the newest readable snapshot, and of the batches after it."""
 
     @property
     def metadata_snapshots(self) -> list[tuple[int, int, str]]:

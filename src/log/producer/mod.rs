@@ -4,6 +4,6 @@ mod replay;
 mod snapshot;
 mod state;
 
-pub(crate) use replay::{StatesAt, states_at};
+pub(crate) use replay::{StatesAt, replay_segment, states_at};
 pub use snapshot::{ProducerEntry, ProducerSnapshot};
 pub use state::ProducerStates;

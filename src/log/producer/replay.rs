@@ -1,8 +1,11 @@
 //! The state of the producers at an offset: that of a snapshot, and the batches after it.
 
 use super::{ProducerSnapshot, ProducerStates};
+use crate::compression::Scratch;
 use crate::error::Result;
 use crate::io::Location;
+use crate::limits::Limits;
+use crate::log::headers::HeaderReader;
 
 /// The state of the producers at an offset.
 pub(crate) struct StatesAt {
@@ -37,4 +40,25 @@ pub(crate) fn states_at(
     }
     states.set_end_offset(offset);
     Ok(StatesAt { states, snapshot_offset })
+}
+
+/// Updates the states with the batches of a segment that end at or after an offset. Checksums are not verified.
+///
+/// # Errors
+/// Corruption, also of a control batch; I/O errors.
+pub(crate) fn replay_segment(states: &mut ProducerStates, path: &Location, from: i64, limits: &Limits) -> Result<()> {
+    let (mut headers, mut bytes, mut scratch) = (HeaderReader::open(path, limits)?, Vec::new(), Scratch::new());
+    while let Some(header) = headers.next_header() {
+        let header = header?;
+        if header.last_offset() < from {
+            continue;
+        }
+        if header.is_control() {
+            let batch = headers.read_batch(&header, &mut bytes)?;
+            states.update(&batch, &mut scratch, limits).map_err(|error| error.with_path(path))?;
+        } else {
+            states.update_by_header(&header);
+        }
+    }
+    Ok(())
 }

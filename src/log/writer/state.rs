@@ -11,8 +11,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::{ProducerStates, StatesAt, states_at};
-use crate::log::reader::SegmentReader;
+use crate::log::producer::{ProducerStates, StatesAt, replay_segment, states_at};
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 
 /// The producers and leader epochs of a partition, and their files.
@@ -51,16 +50,8 @@ impl PartitionState {
         segments: &[(i64, &Location)],
         up_to: i64,
     ) -> Result<()> {
-        let (limits, scratch) = (&self.limits, &mut self.scratch);
         let StatesAt { states, snapshot_offset } = states_at(up_to, snapshots, segments, |states, path, from| {
-            let mut reader = SegmentReader::open_with(path, limits)?;
-            while let Some(batch) = reader.next_batch() {
-                let batch = batch?;
-                if batch.last_offset() >= from {
-                    states.update(&batch, scratch, limits).map_err(|error| error.with_path(path))?;
-                }
-            }
-            Ok(())
+            replay_segment(states, path, from, &self.limits)
         })?;
         (self.producers, self.snapshot_offset) = (states, snapshot_offset);
         Ok(())

@@ -12,7 +12,7 @@ use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
 use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::milliseconds;
-use crate::python::files::checkpoints::PyProducerSnapshot;
+use crate::python::files::checkpoints::{PyProducerEntry, PyProducerSnapshot};
 use crate::python::files::indexes::PyAbortedTransaction;
 use crate::python::html::{self, Table};
 use crate::python::log::places::{PyOffsetPlace, PyTimestampPlace};
@@ -128,6 +128,12 @@ impl PyPartitionLog {
             return Err(PyValueError::new_err(format!("there is no producer snapshot of offset {offset}")));
         };
         PyProducerSnapshot::read(py, path)
+    }
+
+    /// Return the producers at the end of the log: of the newest readable snapshot, and of the batches after it.
+    fn _producers(&self, py: Python<'_>) -> PyResult<Vec<PyProducerEntry>> {
+        let states = py.detach(|| self.0.producers()).or_raise(py)?;
+        Ok(states.to_snapshot().entries.into_iter().map(PyProducerEntry::from).collect())
     }
 
     /// KRaft snapshots of ``__cluster_metadata`` as ``(end_offset, epoch, path)``, the newest last.

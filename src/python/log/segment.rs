@@ -7,10 +7,12 @@ use pyo3::types::PyDict;
 
 use crate::log::Segment;
 use crate::log::index::TransactionIndex;
+use crate::log::producer::{ProducerStates, replay_segment};
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
 use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::{instant, milliseconds};
 use crate::python::batch::PyBatchIterator;
+use crate::python::files::checkpoints::PyProducerEntry;
 use crate::python::files::indexes::PyTransactionIndex;
 use crate::python::html::{self, Table};
 use crate::python::locations::segments::PySegmentFile;
@@ -142,6 +144,14 @@ impl PySegment {
         let path = self.0.file(LogFileKind::TransactionIndex);
         let index = py.detach(|| path.exists().then(|| TransactionIndex::open(&path)).transpose()).or_raise(py)?;
         Ok(index.map(PyTransactionIndex))
+    }
+
+    /// Return the producers at the end of the segment, as if the log began with it.
+    fn _producers(&self, py: Python<'_>) -> PyResult<Vec<PyProducerEntry>> {
+        let mut states = ProducerStates::new();
+        let replay = || replay_segment(&mut states, self.0.location(), i64::MIN, self.0.limits());
+        py.detach(replay).or_raise(py)?;
+        Ok(states.to_snapshot().entries.into_iter().map(PyProducerEntry::from).collect())
     }
 
     /// Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
