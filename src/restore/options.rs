@@ -49,6 +49,10 @@ pub struct RestoreOptions {
     pub until_offsets: BTreeMap<TopicPartition, i64>,
     /// How to treat transactions that are open at the end of a log.
     pub open_transactions: OpenTransactions,
+    /// Whether the result contains the state of all producers of the source at the end of a log, not only of those with
+    /// an open transaction. A new cluster gives its producers the ids of the old ones again: its broker would take their
+    /// first batches for duplicates of the old ones, acknowledge them, and drop them.
+    pub keep_producers: bool,
     /// Replaces the leader epoch of every batch of magic 2. Its checksum does not cover the epoch. `None` keeps them.
     ///
     /// Epochs above that of the partition in the new cluster must be replaced: consumers commit the epoch of a batch
@@ -79,6 +83,7 @@ impl Default for RestoreOptions {
             until_offset: None,
             until_offsets: BTreeMap::new(),
             open_transactions: OpenTransactions::default(),
+            keep_producers: false,
             leader_epoch: None,
             topic_ids: BTreeMap::new(),
             log_directory: None,

@@ -326,6 +326,9 @@ impl<'a> PartitionRestore<'a> {
             if self.report.cut.is_none() && !self.report.open_transactions.iter().any(|open| open.aborted) {
                 self.adopt_producers(end_offset)?;
             }
+            if !self.options.keep_producers {
+                self.output.states.forget_idle();
+            }
             self.output.write_snapshot(end_offset)?;
         }
         self.output.epochs.truncate_from_end(end_offset); // of an empty log, too

@@ -162,6 +162,25 @@ def test_groups_continue_at_their_committed_offsets(
     broker.stop()
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_new_producers_do_not_meet_the_sequences_of_old_ones(
+    restored_broker: Callable[..., Restored], tmp_path: Path, *, keeps: bool
+) -> None:
+    """The reason for `keep_producers`: a new cluster begins with the ids of producers from 0."""
+    source = tmp_path / "source" / "orders-0"
+    with kbat.LogWriter(source) as log:
+        for producer_id in range(50):
+            builder = kbat.BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=0)
+            builder.append(None, b"old", timestamp=int(time.time() * 1000))
+            log.append_batch(builder.finish())
+    broker, report = restored_broker(source.parent, {"orders": 1}, leader_epoch=0, keep_producers=keeps)
+    assert report.partitions[0].end_offset == 50
+    offsets = [broker.produce("orders", [ProducerRecord(None, b"new")], client_id=f"new-{n}")[0] for n in range(3)]
+    # with the state of the old producers, the broker takes the records for their first ones, and drops them
+    assert (offsets == [50, 51, 52]) is not keeps
+    broker.stop()
+
+
 def test_consumers_wait_for_a_leader_if_leader_epochs_are_kept(
     source: Source, restored_broker: Callable[..., Restored], tmp_path: Path
 ) -> None:

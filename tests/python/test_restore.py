@@ -83,7 +83,7 @@ def test_objects_of_aivens_plugin_become_the_files_that_they_were_made_of(
     mode: str, topic: str, tmp_path: Path
 ) -> None:
     interval = INTERVALS.get(topic, 4096)
-    options = {"topics": topic, "index_interval_bytes": interval, **keys_for(mode)}
+    options = {"topics": topic, "index_interval_bytes": interval, "keep_producers": True, **keys_for(mode)}
     partition = single(AIVEN / mode, tmp_path / "out", **options)
     # the plugin has copied no segment before offset 316
     expected = ["leader-epoch-checkpoint"] if topic == "compacted" else []

@@ -162,7 +162,11 @@ fn restore_split_batch_keeps_its_producer_and_sequence() {
     let folder = Folder::new("restore-cut-producer");
     let bytes = filled(BatchBuilder::new().producer(7, 2, 40).partition_leader_epoch(5), 10, 5);
     let (source, out) = (partition(&folder, "t-0", &[(10, &bytes)]), folder.path().join("out"));
-    single(&source, &out, &RestoreOptions { until_offset: Some(13), ..RestoreOptions::default() });
+    single(
+        &source,
+        &out,
+        &RestoreOptions { until_offset: Some(13), keep_producers: true, ..RestoreOptions::default() },
+    );
     let log = fs::read(out.join("t-0/00000000000000000010.log")).unwrap();
     let batch = kbat::batches(&log).next().unwrap().unwrap();
     assert_eq!((batch.base_offset(), batch.last_offset(), batch.last_sequence()), (Some(10), 12, 42));

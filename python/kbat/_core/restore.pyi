@@ -24,6 +24,7 @@ def restore(
     topic_ids: Mapping[str, str] | None = None,
     log_directory: _Path | None = None,
     open_transactions: Literal["keep", "abort"] = "keep",
+    keep_producers: bool = False,
     leader_epoch: int | None = None,
     committed_offsets: _Path | None = None,
     offsets_source: _Path | None = None,
@@ -64,6 +65,10 @@ def restore(
             contain are read from it, and the checkpoints in ``out`` contain its other partitions too.
         open_transactions: How to treat transactions that are open at the end of a log: ``"keep"`` or ``"abort"``, which
             appends abort markers.
+        keep_producers: Whether the result contains the state of all producers of the source at the end of a log, not
+            only of those with an open transaction. In a new cluster, producers get the ids of old ones again: its
+            broker would take their first batches for duplicates, acknowledge them, and drop them. Use it for a broker
+            of the same cluster.
         leader_epoch: Replace the leader epoch of every batch, usually by 0. This is necessary if batches have epochs
             above that of their partition in the new cluster, which is a warning: consumers would wait for a leader
             after their first commit. Default: keep them.

@@ -143,6 +143,14 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             help="Transactions that are open at the end of a log: keep them open, or abort them with markers.",
         ),
     ] = OpenTransactions.KEEP,
+    keep_producers: Annotated[
+        bool,
+        typer.Option(
+            "--keep-producers",
+            help="Keep the state of all producers, for a broker of the same cluster. In a new cluster, producers get "
+            "the ids of old ones, and the broker would drop their first batches as duplicates.",
+        ),
+    ] = False,
     leader_epoch: Annotated[
         int | None,
         number_option(
@@ -216,6 +224,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             topic_ids={one.topic: one.id for one in topic_ids or ()},
             log_directory=log_directory,
             open_transactions=open_transactions.value,
+            keep_producers=keep_producers,
             leader_epoch=leader_epoch,
             committed_offsets=committed_offsets,
             offsets_source=offsets_source,

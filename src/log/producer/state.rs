@@ -98,6 +98,11 @@ impl ProducerStates {
         states
     }
 
+    /// Forgets the producers without an open transaction.
+    pub(crate) fn forget_idle(&mut self) {
+        self.producers.retain(|_, producer| producer.entry.current_txn_first_offset.is_some());
+    }
+
     /// Creates the snapshot that a broker would write, with entries in the same order.
     #[must_use]
     pub fn to_snapshot(&self) -> ProducerSnapshot {

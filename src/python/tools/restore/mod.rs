@@ -60,6 +60,10 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         contain are read from it, and the checkpoints in ``out`` contain its other partitions too.
 ///     open_transactions: How to treat transactions that are open at the end of a log: ``"keep"`` or ``"abort"``, which
 ///         appends abort markers.
+///     keep_producers: Whether the result contains the state of all producers of the source at the end of a log, not
+///         only of those with an open transaction. In a new cluster, producers get the ids of old ones again: its
+///         broker would take their first batches for duplicates, acknowledge them, and drop them. Use it for a broker
+///         of the same cluster.
 ///     leader_epoch: Replace the leader epoch of every batch, usually by 0. This is necessary if batches have epochs
 ///         above that of their partition in the new cluster, which is a warning: consumers would wait for a leader
 ///         after their first commit. Default: keep them.
@@ -99,8 +103,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     >>> kbat.restore("s3://bucket/kafka", "restored", log_directory="/var/lib/kafka/data")
 #[pyfunction]
 #[pyo3(
-    signature = (source, out, *, until_timestamp=None, until_offset=None, topics=None, partitions=None, replicas="error", topic_ids=None, log_directory=None, open_transactions="keep", leader_epoch=None, committed_offsets=None, offsets_source=None, dry_run=false, index_interval_bytes=4096, limits=None, progress=None, **stores),
-    text_signature = "(source, out, *, until_timestamp=None, until_offset=None, topics=None, partitions=None, replicas='error', topic_ids=None, log_directory=None, open_transactions='keep', leader_epoch=None, committed_offsets=None, offsets_source=None, dry_run=False, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
+    signature = (source, out, *, until_timestamp=None, until_offset=None, topics=None, partitions=None, replicas="error", topic_ids=None, log_directory=None, open_transactions="keep", keep_producers=false, leader_epoch=None, committed_offsets=None, offsets_source=None, dry_run=false, index_interval_bytes=4096, limits=None, progress=None, **stores),
+    text_signature = "(source, out, *, until_timestamp=None, until_offset=None, topics=None, partitions=None, replicas='error', topic_ids=None, log_directory=None, open_transactions='keep', keep_producers=False, leader_epoch=None, committed_offsets=None, offsets_source=None, dry_run=False, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn restore(
@@ -115,6 +119,7 @@ fn restore(
     topic_ids: Option<&Bound<'_, PyAny>>,
     log_directory: Option<PathBuf>,
     open_transactions: &str,
+    keep_producers: bool,
     leader_epoch: Option<i32>,
     committed_offsets: Option<PathBuf>,
     offsets_source: Option<PathBuf>,
@@ -132,6 +137,7 @@ fn restore(
         until_offset,
         until_offsets,
         open_transactions: open_transactions.parse().or_raise(py)?,
+        keep_producers,
         leader_epoch,
         topic_ids: ids(topic_ids)?,
         log_directory,
