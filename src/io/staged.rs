@@ -14,7 +14,7 @@ use crate::io::location::{directory_of, refuse_url};
 use crate::io::lock::DirectoryLock;
 #[cfg(feature = "python")]
 use crate::io::unique::file_exists;
-use crate::io::unique::{not_empty, own_name};
+use crate::io::unique::{is_own_name, not_empty, own_name};
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
@@ -319,6 +319,7 @@ fn sync_tree(path: &Path) -> std::io::Result<()> {
 pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     let in_path = |error: std::io::Error| Error::from(error).with_path(path);
     if path.is_dir() {
+        remove_abandoned(&with_added_extension(&path.join(INSIDE), PARTIAL));
         return if count_entries(path).map_err(in_path)? == 0 { Ok(()) } else { Err(not_empty().with_path(path)) };
     }
     match fs::symlink_metadata(path) {
@@ -337,10 +338,13 @@ fn count_entries(path: &Path) -> std::io::Result<usize> {
 /// Errors are ignored.
 fn remove_abandoned(stem: &Path) {
     let Some(name) = stem.file_name() else { return };
-    let prefix = with_added_extension(Path::new(name), "-");
+    let prefix = format!("{}-", name.to_string_lossy());
     let parent = directory_of(stem);
     for name in partials_in(parent) {
-        let is_of_stem = name.as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes());
+        // other names are those of users
+        let is_of_stem = (name.to_string_lossy().strip_prefix(&prefix))
+            .and_then(|rest| rest.strip_suffix(NOT_LIVE))
+            .is_some_and(is_own_name);
         let path = parent.join(name);
         if cfg!(unix) && is_of_stem && DirectoryLock::acquire(&path).is_ok() {
             let _ = fs::remove_dir_all(path);

@@ -13,6 +13,12 @@ pub(crate) fn own_name() -> String {
     format!("{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Whether a part of a name is one that [`own_name`] returns.
+pub(crate) fn is_own_name(part: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    part.split_once('-').is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
 /// A part of a name that no process uses or used, on any machine.
 pub(crate) fn unique_name() -> String {
     format!("{}-{}", own_name(), UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos())

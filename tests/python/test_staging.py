@@ -60,6 +60,17 @@ def test_a_staging_directory_is_never_a_partition_and_the_next_run_removes_it(to
     assert snapshot(source) == before
 
 
+@pytest.mark.parametrize("tool", _CALLS)
+def test_directories_of_users_beside_the_target_are_kept(tool: str, tmp_path: Path) -> None:
+    source, out = write_log(tmp_path / "orders-0"), tmp_path / "small-0"
+    others = {f"small-0.kbat-partial-{end}" for end in ("b-0", "of-may", "1-0", "1-x-delete", "1-0-2-delete", "-delete")}
+    for name in others:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").write_bytes(b"notes")
+    exec(_CALLS[tool], {"kbat": kbat, "source": source, "out": out, "progress": None})  # noqa: S102 -- as in the child
+    assert names(tmp_path.iterdir()) == {"orders-0", "small-0", *others}
+
+
 @pytest.mark.parametrize("tool", sorted(set(_CALLS) - {"recover", "rebuild_indexes"}))
 def test_a_run_that_an_exception_ends_leaves_nothing(tool: str, tmp_path: Path) -> None:
     source = write_log(tmp_path / "orders-0")

@@ -150,6 +150,9 @@ def test_commands_write_to_a_mounted_file_system_a_link_and_a_long_name(
     command: str, lines: Path, mount: Path, tmp_path: Path
 ) -> None:
     (mount / "lost+found").mkdir()
+    killed = mount / "kbat-0.kbat-partial-1-0-delete"
+    killed.mkdir()
+    (killed / "rest").write_bytes(b"rest")
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
     link.symlink_to("real")
