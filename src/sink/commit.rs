@@ -57,6 +57,7 @@ impl Commit<'_> {
             return Ok(());
         }
         let plan = CommitPlan { epoch, ..self.prepare(fragments)? };
+        plan.check_ends(self.path, self.job)?;
         plan.write(self.path, self.job)?;
         carry_out(self.path, self.job)
     }

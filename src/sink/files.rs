@@ -146,7 +146,7 @@ fn move_to_new(file: &Path, target: &Path) -> Result<()> {
 }
 
 /// Whether a name belongs to another file than `file`, which a driver that died may have linked to it.
-fn is_other(target: &Path, file: &Path) -> bool {
+pub(super) fn is_other(target: &Path, file: &Path) -> bool {
     match (fs::metadata(target), fs::metadata(file)) {
         (Ok(target), Ok(file)) => !is_same(&target, &file),
         (target, _) => target.is_ok(),

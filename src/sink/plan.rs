@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::atomic::{sync_directory, write_atomically};
+use crate::io::lock::DirectoryLock;
 use crate::log::PartitionLog;
-use crate::sink::files::{TargetLock, at, file_names, move_partition, remove_job, rename, step};
-use crate::store::names::LEADER_EPOCHS;
+use crate::sink::files::{TargetLock, at, file_names, is_other, move_partition, remove_job, rename, step};
+use crate::store::names::{LogFile, LogFileKind};
 use crate::store::parse_partition_directory;
 
 /// The file with the plan, in the directory of a job.
@@ -122,26 +123,33 @@ impl CommitPlan {
         Ok(Some(plan))
     }
 
-    /// Refuses to complete a write of a dead driver if others have appended to a partition that it extends.
-    fn check_ends(&self, path: &Path, job: &Path) -> Result<()> {
-        for (name, planned) in &self.ends {
-            let directory = path.join(name);
-            // this file moves first
-            let is_untouched = job.join(MADE).join(name).join(LEADER_EPOCHS).exists();
-            if !is_untouched || !directory.exists() {
-                continue;
-            }
-            let end = PartitionLog::open(Location::local(&directory))?.end_offset()?;
-            if end != *planned {
-                let message = format!(
-                    "kbat: {name} ends at offset {end}, but a write that was interrupted continues at {planned}: remove \
-                     {} to discard that write, and write its rows again",
-                    job.display()
-                );
-                return Err(Error::argument(message).with_path(&directory));
-            }
+    /// Refuses the write if others have appended to a partition that it extends.
+    pub(super) fn check_ends(&self, path: &Path, job: &Path) -> Result<()> {
+        self.ends.keys().try_for_each(|name| self.lock(name, path, job).map(drop))
+    }
+
+    /// Locks an existing partition, of which nobody else may have changed the end before the first segment is moved.
+    fn lock(&self, name: &str, path: &Path, job: &Path) -> Result<Option<DirectoryLock>> {
+        let directory = path.join(name);
+        if !directory.exists() {
+            return Ok(None);
         }
-        Ok(())
+        let lock = DirectoryLock::acquire(&directory)?;
+        let planned = self.ends.get(name).copied().unwrap_or(0);
+        let first = LogFile::live(planned, LogFileKind::Log).to_string();
+        let (made, target) = (job.join(MADE).join(name).join(&first), directory.join(&first));
+        let is_moved = !made.exists() || target.exists() && !is_other(&target, &made);
+        let log = PartitionLog::open(Location::local(&directory))?;
+        if !is_moved && !log.segments().is_empty() && log.end_offset()? != planned {
+            let message = format!(
+                "kbat: {name} ends at offset {}, but a write that was interrupted continues at {planned}: remove {} to \
+                 discard that write, and write its rows again",
+                log.end_offset()?,
+                job.display()
+            );
+            return Err(Error::argument(message).with_path(&directory));
+        }
+        Ok(Some(lock))
     }
 
     /// Does the remaining moves.
@@ -150,12 +158,14 @@ impl CommitPlan {
         at(&removed, fs::create_dir_all(&removed))?;
         for name in &self.remove {
             if !removed.join(name).exists() {
+                let _lock = DirectoryLock::acquire(&path.join(name))?;
                 rename(&path.join(name), &removed.join(name))?;
             }
         }
         for name in &self.moves {
             let made = job.join(MADE).join(name);
             if made.exists() {
+                let _lock = self.lock(name, path, job)?;
                 move_partition(&made, &path.join(name))?;
             }
             let directory = path.join(name);

@@ -232,6 +232,56 @@ fn interrupted_write_does_not_overlap_what_others_appended() {
     assert_eq!(contents(path)["a-0"].len(), 5);
 }
 
+/// At every step: either the next write refuses to complete it, or the appended record comes after its rows.
+#[test]
+fn write_interrupted_at_any_step_does_not_overlap_what_others_appended() {
+    let mut outcomes = BTreeSet::new();
+    for number in 0.. {
+        let target = TargetDirectory::new(&format!("appended-{number}"));
+        let path = &target.0;
+        write(path, &numbered("a-0", 0..3));
+        let job_one = job(path);
+        let written = task(&job_one, 0, &numbered("a-0", 3..5));
+        let result = hooked(death_at(number), || job_one.commit(&[written]));
+        let mut log = LogWriter::open(path.join("a-0"), LogWriterOptions::default()).unwrap();
+        log.append(0, None, Some(b"other"), &[]).unwrap();
+        log.close().unwrap();
+        match job_with(path, &[], false) {
+            Ok(job_two) => {
+                job_two.abort().unwrap();
+                assert_sound(path);
+                outcomes.insert("complete");
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("a-0 ends at offset 4, but"), "step {number}: {error}");
+                outcomes.insert("refused");
+            }
+        }
+        if result.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["complete", "refused"]);
+}
+
+#[test]
+fn commit_fails_while_a_log_writer_has_one_of_its_partitions() {
+    for (overwrite, step) in [(false, "plan"), (false, "planned"), (true, "planned")] {
+        let target = TargetDirectory::new(&format!("log-writer-{overwrite}-{step}"));
+        let path = &target.0;
+        write(path, &numbered("a-0", 0..3));
+        let job = job_with(path, &[], overwrite).unwrap();
+        let written = task(&job, 0, &numbered("a-0", 3..5));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let partition = path.join("a-0");
+        let open = move || sender.send(LogWriter::open(&partition, LogWriterOptions::default()).unwrap()).unwrap();
+        let error = hooked(once_before(step, open), || job.commit(&[written])).unwrap_err().to_string();
+        assert!(error.contains("another LogWriter or an in-place repair is using this directory"), "{error}");
+        receiver.recv().unwrap().close().unwrap();
+        assert_eq!(contents(path), expected(&[("a-0", &[0..3])]));
+    }
+}
+
 /// An error would make the user write the rows again.
 #[test]
 fn commit_succeeds_if_only_its_files_remain() {
