@@ -128,7 +128,7 @@ impl CommitPlan {
         self.ends.keys().try_for_each(|name| self.lock(name, path, job).map(drop))
     }
 
-    /// Locks an existing partition, of which nobody else may have changed the end before the first segment is moved.
+    /// Locks an existing partition, and refuses it if its end has changed before the first segment was moved.
     fn lock(&self, name: &str, path: &Path, job: &Path) -> Result<Option<DirectoryLock>> {
         let directory = path.join(name);
         if !directory.exists() {

@@ -17,6 +17,7 @@ from kbat.cli.printing import Printer
 from kbat.cli.start import Partition, partitions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -27,10 +28,15 @@ class Steps:
         self._path = path
         self._capfd = capfd
         self._printer = Printer(None, is_followed=True, output_format="%p@%o ")
+        self.after_listing: Callable[[], object] | None = None
         self._follower = following.Follower(self._printer, self._find, self._scan, {})
 
     def _find(self) -> list[Partition]:
-        return partitions_of(kbat.find_segments(self._path))
+        found = partitions_of(kbat.find_segments(self._path))
+        after, self.after_listing = self.after_listing, None
+        if after is not None:
+            after()
+        return found
 
     @staticmethod
     def _scan(partition: Partition, first: int) -> kbat.Scan:
@@ -152,6 +158,24 @@ def test_retention_compaction_and_incomplete_batches_are_not_new_logs(
     log.roll()
     log.append(1)
     assert steps.step(monkeypatch) == (["0@4"], "")
+
+
+def test_compaction_after_a_listing_is_not_a_new_log(
+    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = GrowingLog(tmp_path / "logs" / "a-0")
+    log.append(3)
+    first = log.segment
+    assert steps.step(monkeypatch) == (["0@0", "0@1", "0@2"], "")
+
+    def compact() -> None:
+        log.roll()
+        log.append(1)
+        first.write_bytes(GrowingLog(tmp_path / "other-0").batch(1))
+
+    steps.after_listing = compact
+    assert steps.step(monkeypatch) == (["0@3"], "")
+    assert steps.step(monkeypatch) == ([], "")
 
 
 def test_a_last_segment_that_cannot_be_read_is_not_the_end_of_the_log(

@@ -63,7 +63,7 @@ def test_a_staging_directory_is_never_a_partition_and_the_next_run_removes_it(to
 @pytest.mark.parametrize("tool", _CALLS)
 def test_directories_of_users_beside_the_target_are_kept(tool: str, tmp_path: Path) -> None:
     source, out = write_log(tmp_path / "orders-0"), tmp_path / "small-0"
-    others = {f"small-0.kbat-partial-{end}" for end in ("b-0", "of-may", "1-0", "1-x-delete", "1-0-2-delete", "-delete")}
+    others = {f"small-0.kbat-partial-{end}" for end in ("b-0", "of-may", "1-0", "1-x-delete", "1-0-2-delete")}
     for name in others:
         (tmp_path / name).mkdir()
         (tmp_path / name / "notes").write_bytes(b"notes")

@@ -107,25 +107,35 @@ class Follower:
         if self._printer.is_done or (partition.written == seen.written and not was_missing):
             return
         heads = partition.heads(self._options)
-        first = self._first(partition, seen, heads, was_missing=was_missing)
+        first, change = self._first(partition, seen, heads, was_missing=was_missing)
+        if change:
+            # since the listing, its last segment may have been rolled and compacted
+            listed = next((one for one in self._find() if one.key == partition.key), None)
+            if listed is None:
+                return
+            partition, heads = listed, listed.heads(self._options)
+            first, change = self._first(partition, seen, heads, was_missing=was_missing)
+        if change:
+            output.note(change)
         self._print(partition, first, heads)
         self._missing.discard(partition.key)
 
-    def _first(self, partition: Partition, seen: _Seen, heads: dict[str, bytes], *, was_missing: bool) -> int:
-        """Return the offset from which a partition is printed, with a note on the standard error if its log changed."""
+    def _first(
+        self, partition: Partition, seen: _Seen, heads: dict[str, bytes], *, was_missing: bool
+    ) -> tuple[int, str]:
+        """Return the offset from which a partition is printed, and how its log changed, if it did."""
         if seen.heads is None:
-            return seen.next_offset
+            return seen.next_offset, ""
         end = self._end(partition)
         first = min(seen.next_offset, seen.next_offset if end is None else end)
         if seen.is_replaced(heads):
             first = min(first, partition.last_base_offset)
         name = PurePath(partition.key).name
         if (was_missing or first < seen.next_offset) and not seen.is_same(heads):
-            output.note(f"kbat: the log of {name} begins again at offset {partition.base_offset}")
-            return 0
+            return 0, f"kbat: the log of {name} begins again at offset {partition.base_offset}"
         if first < seen.next_offset:
-            output.note(f"kbat: the log of {name} was truncated; printing continues at offset {first}")
-        return first
+            return first, f"kbat: the log of {name} was truncated; printing continues at offset {first}"
+        return first, ""
 
     def _end(self, partition: Partition) -> int | None:
         """Return the end offset; None if the last segment can't be read at this moment."""
