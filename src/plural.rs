@@ -1,5 +1,7 @@
 //! Numbers in messages, with the right plurals.
 
+use std::fmt::Display;
+
 /// A number and its noun, such as `1 segment` or `2 batches`.
 pub(crate) fn count_of(count: u64, noun: &str) -> String {
     let ending = match (count, noun.ends_with("ch")) {
@@ -23,6 +25,18 @@ pub(crate) fn are(first: i64, last: i64) -> &'static str {
 /// A range of offsets as the subject of a sentence, such as `offset 5 is` or `offsets 5 to 9 are`.
 pub(crate) fn offsets_are(first: i64, last: i64) -> String {
     format!("{} {}", offsets(first, last), are(first, last))
+}
+
+/// Names for a message: the first ten, and the number of the others.
+pub(crate) fn some_of<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    const MOST: usize = 10;
+    let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        _ if names.is_empty() => "none".to_owned(),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::plan::topics::{PartitionName, some_of};
+use crate::plan::topics::PartitionName;
 use crate::plan::values::{Parsed, checked_milliseconds, parse_timestamp};
+use crate::plural::some_of;
 
 /// The offset that means the log's start.
 pub(crate) const EARLIEST: i64 = -2;

@@ -31,13 +31,21 @@ impl Cut {
         Self { position, end: position, offset: None, count }
     }
 
-    /// Boundaries inside a batch, `most` offsets apart.
+    /// Boundaries inside a batch, `most` offsets apart; more if the batch is too small for so many records. No checksum
+    /// covers the offset of a compressed set, and few records may have offsets far apart.
     fn inside(position: u64, end: u64, first: i64, last: i64, most: i64) -> impl Iterator<Item = Self> {
-        let step = usize::try_from(most).unwrap_or(usize::MAX);
-        let edges = (first.saturating_add(most)..=last).step_by(step);
+        let most_cuts = (end.saturating_sub(position) / BYTES_OF_CUT).max(FEW_CUTS);
+        let most_cuts = i64::try_from(most_cuts).unwrap_or(i64::MAX);
+        let distance = most.max(last.saturating_sub(first).checked_div(most_cuts).unwrap_or(0));
+        let step = usize::try_from(distance).unwrap_or(usize::MAX);
+        let edges = (first.saturating_add(distance)..=last).step_by(step);
         edges.map(move |edge| Self { position, end, offset: Some(edge), count: most })
     }
 }
+
+/// A batch has at most a boundary for so many of its bytes, or this number of them.
+const BYTES_OF_CUT: u64 = 64;
+const FEW_CUTS: u64 = 1024;
 
 /// Splits a window of a segment into windows of at most `most` offsets.
 pub(crate) struct Counter<'p, 'l> {

@@ -9,6 +9,7 @@ use glob::{MatchOptions, Pattern};
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::limits::Limits;
+use crate::plural::some_of;
 use crate::repair::walk::reachable_end;
 use crate::store::listing::{Listing, list_location};
 use crate::store::names::{is_hidden, is_log_of_any_name};
@@ -146,17 +147,6 @@ impl Selection {
             return Err(Error::argument(message));
         }
         Ok(())
-    }
-}
-
-/// Joins the first ten names for a message, and counts the rest.
-fn some_of<T: AsRef<str>>(names: &BTreeSet<T>) -> String {
-    const MOST: usize = 10;
-    let shown: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();
-    match names.len().checked_sub(MOST) {
-        _ if names.is_empty() => "none".to_owned(),
-        Some(more) if more > 0 => format!("{} and {more} more", shown.join(", ")),
-        _ => shown.join(", "),
     }
 }
 

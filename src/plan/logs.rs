@@ -15,7 +15,8 @@ use crate::objects::{StoreOptions, store_scheme};
 use crate::plan::columns::PlanView;
 use crate::plan::discover::{Discovery, Replicas, Selection, discover};
 use crate::plan::options::{Pairs, ReadOptions};
-use crate::plan::topics::{PartitionName, some_of};
+use crate::plan::topics::PartitionName;
+use crate::plural::some_of;
 use crate::store::SegmentFile;
 use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
@@ -272,7 +273,7 @@ fn internal_logs(logs: Vec<Log>, is_stream: bool) -> Result<Vec<Log>> {
         let names: BTreeSet<String> = others.iter().map(|log| log.partition.to_string()).collect();
         return Err(Error::argument(format!(
             "kbat: view=internal reads internal topics such as __consumer_offsets, and none is there; found {}",
-            some_of(&names.into_iter().collect::<Vec<_>>())
+            some_of(names)
         )));
     }
     Ok(internal)

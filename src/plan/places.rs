@@ -231,6 +231,10 @@ impl<'l> SegmentPlaces<'l> {
             return Ok(false);
         }
         if self.options.fails() {
+            // offsets are missing before the batch: the one before it may have a corrupt last offset
+            if let Some(before) = found.before.filter(|before| !found.header.continues(before)) {
+                self.verify(&before)?;
+            }
             return Ok(true);
         }
         if !found.is_rising {
@@ -269,6 +273,17 @@ impl<'l> SegmentPlaces<'l> {
 
     fn header_at(&self, position: u64) -> Result<Option<BatchHeader>> {
         self.segment.headers()?.starting_at(position).next_header().transpose()
+    }
+
+    /// Fails if the checksum of a batch is wrong.
+    fn verify(&self, header: &BatchHeader) -> Result<()> {
+        if !self.options.check_crc || self.has_right_crc(header)? {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let mut headers = self.segment.headers()?;
+        let batch = headers.read_batch(header, &mut bytes)?;
+        batch.verify_crc().map_err(|error| self.segment.location().locate(error))
     }
 
     fn has_right_crc(&self, header: &BatchHeader) -> Result<bool> {
@@ -368,11 +383,14 @@ impl<'l> SegmentPlaces<'l> {
             }
         }
         if self.options.fails() {
-            let error = Error::new(ErrorKind::CutBatch).in_field("size");
             let error = match self.headers_end()? {
-                Some(end) => error.at(end.position).in_batch(end.end_offset),
-                None => error,
+                Some(end) if self.ends_at(end.position)? => {
+                    Error::new(ErrorKind::ZeroTail).at(end.position).in_batch(end.end_offset)
+                }
+                Some(end) => Error::new(ErrorKind::CutBatch).at(end.position).in_batch(end.end_offset),
+                None => Error::new(ErrorKind::CutBatch),
             };
+            let error = error.in_field("size");
             return Err(error.with_path(self.log.directory.join(self.file.path.name()).path()));
         }
         Ok(false)
@@ -403,7 +421,8 @@ impl<'l> SegmentPlaces<'l> {
             return Ok(None);
         }
         let position = last.as_ref().map_or(0, |last| end_of_place(&last.place));
-        let is_whole = position >= self.size || self.ends_at(position)?;
+        let reaches_next = self.next_base.is_none_or(|base| base == end_offset);
+        let is_whole = position >= self.size || (reaches_next && self.ends_at(position)?);
         Ok(Some(HeadersEnd { end_offset, position, is_whole }))
     }
 }

@@ -19,7 +19,8 @@ use crate::plan::interval::Interval;
 use crate::plan::logs::{Log, list_logs, search_each};
 use crate::plan::ranges::{LogRange, check_no_copies, end_offset, report_data_loss, stable_end_of, starting_offset};
 use crate::plan::tasks::{Read, ReadTask};
-use crate::plan::topics::{PartitionName, some_of};
+use crate::plan::topics::PartitionName;
+use crate::plural::some_of;
 
 /// How much one micro-batch may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

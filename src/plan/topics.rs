@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::plan::values::{Parsed, parse_names};
+use crate::plural::some_of;
 
 /// Kafka's own topics, which a pattern never matches; to read them, name them.
 const INTERNAL_TOPICS: [&str; 4] =
@@ -40,14 +41,6 @@ impl fmt::Display for PartitionName {
             _ => f.write_str("files without a topic"),
         }
     }
-}
-
-/// Names for a message: the first ten, and the number of the others.
-pub(crate) fn some_of<T: fmt::Display>(names: &[T]) -> String {
-    const MOST: usize = 10;
-    let shown: Vec<String> = names.iter().take(MOST).map(ToString::to_string).collect();
-    let more = names.len().saturating_sub(MOST);
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
 }
 
 /// "is" or "are".
@@ -175,7 +168,7 @@ impl Subscription {
             return Ok(());
         }
         let topics: Vec<&String> = topics.into_iter().collect();
-        let names = if topics.is_empty() { "none".to_owned() } else { some_of(&topics) };
+        let names = some_of(&topics);
         Err(Error::argument(format!(
             "kbat: {} {} not under the path; topics found: {names}; a partition is a directory <topic>-<partition>, \
              which may be on another broker or disk",

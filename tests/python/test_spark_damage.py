@@ -203,6 +203,60 @@ def test_damage_of_the_last_segment_does_not_stop_a_read_of_those_before_it(tmp_
         read(tmp_path, endingOffsets=JSON % 61)
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_read_that_starts_in_a_batch_with_a_damaged_last_offset_fails(tmp_path: Path, *, indexed: bool) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[10] * 6)
+    if indexed:
+        kbat.rebuild_indexes(tmp_path / "a-0", index_interval_bytes=1)
+    content = bytearray(log.segment.read_bytes())
+    content[list(kbat.read_batches(log.segment))[2].position + 26] = 2  # offsets 20 to 22 instead of 29
+    log.segment.write_bytes(content)
+    log.roll()
+    log.append(10)
+    for given in ({"startingOffsets": JSON % 25}, {"startingOffsets": JSON % 25, "endingOffsets": JSON % 28}):
+        with pytest.raises(kbat.CrcError):
+            read(tmp_path, **given)
+    with pytest.raises(kbat.CrcError):
+        stream(tmp_path, 100, {"a": {"0": 25}})
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_read_that_starts_in_zeros_before_another_segment_fails(tmp_path: Path, kept: int) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10, 10, 10)
+    content = log.segment.read_bytes()
+    good = content[: list(kbat.read_batches(log.segment))[kept].position]
+    log.segment.write_bytes(good + bytes(len(content) - len(good)))
+    log.roll()
+    log.append(10)
+    for given in ({}, {"startingOffsets": JSON % 15}, {"startingOffsets": JSON % 15, "endingOffsets": JSON % 25}):
+        with pytest.raises(kbat.TruncatedError, match="zeros"):
+            read(tmp_path, **given)
+        rows = read(tmp_path, onCorrupt="report", **given)
+        assert [row["error"]["kind"] for row in rows if row["error"]] == ["zero_tail"]
+    assert offsets(read(tmp_path, startingOffsets=JSON % 30)) == span(30, 40)
+
+
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+@pytest.mark.parametrize("bit", [22, 40, 62])
+def test_a_damaged_offset_of_a_set_does_not_make_millions_of_tasks(tmp_path: Path, on_corrupt: str, bit: int) -> None:
+    content = b""
+    for base in (0, 10):
+        builder = kbat.BatchBuilder(0, "gzip", base_offset=base)
+        for _ in range(10):
+            builder.append(b"k", b"v", timestamp=0)
+        content += builder.finish()
+    damaged = bytearray(content)
+    position = len(content) // 2
+    struct.pack_into(">q", damaged, position, struct.unpack_from(">q", damaged, position)[0] ^ (1 << bit))
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0" / f"{0:020}.log").write_bytes(damaged)
+    options = options_of(tmp_path, onCorrupt=on_corrupt, maxRecordsPerPartition=10, columns="offset")
+    tasks = KbatReader(schema_of(options.column_names, options.view), options).partitions()
+    assert len(tasks) < 1100
+
+
 @pytest.mark.parametrize("most", [7, 45, 100])
 def test_damage_that_hides_batches_of_a_sealed_segment_fails_a_stream(damaged: Path, most: int) -> None:
     with pytest.raises(kbat.TruncatedError, match=r"its length exceeds .*; offsets 20 to 29 can't be read; option on"):

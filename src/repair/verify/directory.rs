@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Result;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
-use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
+use crate::log::checkpoint::MetaProperties;
 use crate::log::inventory::name_of;
-use crate::log::log_directory::OFFSET_CHECKPOINTS;
+use crate::repair::verify::checkpoints::Checkpoints;
 use crate::repair::verify::partition::{check_partition, is_unreadable, unreadable};
-use crate::repair::verify::report::{Finding, Report, Severity};
+use crate::repair::verify::report::{Report, Severity};
 use crate::store::listing::SAME_PARTITION;
 use crate::store::names::{
     DirectoryState, PartitionDirectory, TopicPartition, is_beside_partitions, parse_partition_directory,
@@ -41,10 +41,14 @@ pub(crate) fn check_directory(
     if !path.is_layout() {
         check_meta(path, report);
     }
-    let (mut ends, mut seen) = (BTreeMap::new(), BTreeSet::new());
+    // before the logs, which may become longer meanwhile
+    let checkpoints = Checkpoints::read(path);
+    let (mut ends, mut seen, mut named) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     for directory in directories(path)? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match PartitionDirectory::parse(&name) {
+        let parsed = PartitionDirectory::parse(&name);
+        named.extend(parsed.iter().map(|one| TopicPartition { topic: one.topic.clone(), partition: one.partition }));
+        match parsed {
             Some(PartitionDirectory { topic, partition, state: DirectoryState::Live }) => {
                 let partition = TopicPartition { topic, partition };
                 if !wanted(&partition) {
@@ -93,9 +97,8 @@ pub(crate) fn check_directory(
             report.about(Severity::Info, "remote_partition", &remote, message);
         }
     }
-    for name in OFFSET_CHECKPOINTS {
-        check_offsets(&path.join(name), name, &ends, report);
-    }
+    named.extend(path.unlisted().iter().filter_map(|one| parse_partition_directory(one.name())));
+    checkpoints.check(wanted, &ends, &named, report);
     Ok(())
 }
 
@@ -122,33 +125,5 @@ fn check_meta(path: &Location, report: &mut Report) {
         let message =
             "the broker is running or was not shut down cleanly; in that case it recovers its logs when it starts";
         report.about(Severity::Info, "unclean_shutdown", path, message);
-    }
-}
-
-/// Compares a checkpoint with the ends of the logs.
-fn check_offsets(path: &Location, name: &str, ends: &BTreeMap<(String, i32), i64>, report: &mut Report) {
-    let checkpoint = match OffsetCheckpoint::read(path) {
-        Ok(checkpoint) => checkpoint,
-        Err(error) if error.is_not_found() => return,
-        Err(error) if is_unreadable(&error, path, report) => return,
-        Err(error) => {
-            let message = format!("{}; a broker treats its offsets as 0, or does not start", error.kind());
-            report.about(Severity::Error, "checkpoint", path, message);
-            return;
-        }
-    };
-    for entry in &checkpoint.entries {
-        let Some(end) = ends.get(&(entry.topic.clone(), entry.partition)) else { continue };
-        if entry.offset <= *end {
-            continue;
-        }
-        let (severity, consequence) = match name {
-            "log-start-offset-checkpoint" => (Severity::Error, "a broker deletes the entire log when it starts"),
-            _ => (Severity::Warning, "the log was truncated after the checkpoint was written"),
-        };
-        let (topic, partition) = (&entry.topic, entry.partition);
-        let message = format!("the log of {topic}-{partition} ends at offset {end}: {consequence}");
-        let (path, kind) = (path.to_path_buf(), "checkpoint_beyond_end");
-        report.add(Finding { severity, kind, path, position: None, offset: Some(entry.offset), message });
     }
 }

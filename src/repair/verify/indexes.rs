@@ -39,10 +39,19 @@ pub(crate) struct OffsetCheck {
 }
 
 impl OffsetCheck {
-    /// Opens the index. Reports a missing one.
-    pub(crate) fn open(path: &Location, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
+    /// Opens the index. Reports a missing one. A broker creates that of an empty log with the first batch.
+    pub(crate) fn open(
+        path: &Location,
+        base_offset: i64,
+        is_of_empty_log: bool,
+        report: &mut Report,
+    ) -> Result<Option<Self>> {
         let index = match OffsetIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
+            Err(error) if error.is_not_found() && is_of_empty_log => {
+                note_missing(Severity::Info, path, report);
+                return Ok(None);
+            }
             Err(error) => {
                 missing(&error, path, report);
                 return Ok(None);
@@ -52,6 +61,11 @@ impl OffsetCheck {
         check_len(path, OFFSET_ENTRY_LEN, slots, entries, report)?;
         let current = index.entry(0)?;
         Ok(Some(Self { index, slot: 0, current, previous: None, largest_gap: 0 }))
+    }
+
+    /// Whether an entry after the batches that were checked points to a position before `end`.
+    pub(crate) fn points_before(&self, end: u64) -> bool {
+        self.current.is_some_and(|entry| position_of(entry) < end)
     }
 
     fn advance(&mut self, entry: OffsetEntry, report: &mut Report) -> Result<()> {
@@ -280,10 +294,11 @@ pub(crate) struct IndexChecks {
 }
 
 impl IndexChecks {
-    pub(crate) fn open(log: &Location, base_offset: i64, report: &mut Report) -> Result<Self> {
+    pub(crate) fn open(log: &Location, base_offset: i64, is_last: bool, report: &mut Report) -> Result<Self> {
+        let is_empty = is_last && log.len()? == 0;
         let beside = |extension: &str| log.with_extension(extension);
         Ok(Self {
-            offset: OffsetCheck::open(&beside("index"), base_offset, report)?,
+            offset: OffsetCheck::open(&beside("index"), base_offset, is_empty, report)?,
             time: TimeCheck::open(&beside("timeindex"), base_offset, report)?,
         })
     }

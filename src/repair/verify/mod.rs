@@ -10,6 +10,7 @@
 //! Checks everything that a broker's recovery and `kafka-dump-log` check, and more. Each `.log` is read once from
 //! front to back, continuing after corruption. Memory use is one batch and the producers.
 
+mod checkpoints;
 mod directory;
 mod indexes;
 mod partition;

@@ -23,8 +23,8 @@ use crate::store::names::{
 /// Files of a partition directory that do not belong to a segment.
 const KNOWN: [&str; 4] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state", HOLES];
 
-/// Checks a partition. Returns its start and end offsets, or `None` if it has no segment. The end of a log whose last
-/// segment can't be read is `i64::MAX`.
+/// Checks a partition. Returns its start and end offsets, which are 0 without a segment, or `None` if the segments are
+/// unknown. The end of a log whose last segment can't be read is `i64::MAX`.
 pub(crate) fn check_partition(
     directory: &Location,
     limits: &Limits,
@@ -58,7 +58,7 @@ pub(crate) fn check_partition(
         inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.clone())).collect();
     let Some((start_offset, _)) = logs.first().cloned() else {
         report.about(Severity::Info, "no_segment", directory, "the directory contains no segment");
-        return Ok(None);
+        return Ok(Some((0, 0)));
     };
     let mut log = LogState { states: ProducerStates::new(), replayed: start_offset == 0, ..LogState::default() };
     let last_base = logs.last().map(|(base, _)| *base);

@@ -67,7 +67,7 @@ pub(crate) fn check(
     report: &mut Report,
 ) -> Result<()> {
     let indexes = match place.base_offset {
-        Some(base_offset) => IndexChecks::open(place.path, base_offset, report)?,
+        Some(base_offset) => IndexChecks::open(place.path, base_offset, place.is_last, report)?,
         None => IndexChecks::default(),
     };
     let floor = Floor::at(log.end_offset);
@@ -377,6 +377,9 @@ impl Visitor for SegmentCheck<'_, '_> {
                 Severity::Error,
                 "brokers copy only complete segments, so the copy is corrupt, and records may be missing",
             ),
+            "zero_tail" if self.indexes.offset.as_ref().is_some_and(|check| check.points_before(end)) => {
+                (Severity::Error, "but the index has entries there: the batches were lost, not only not yet written")
+            }
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }
