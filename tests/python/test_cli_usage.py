@@ -90,7 +90,7 @@ def test_repeated_values_are_accepted_if_they_are_equal_or_the_option_accepts_se
         (("diff", PLACE, PLACE), "no such command 'diff'; 'diff <(kbat cat A) <(kbat cat B)' compares"),
         (("cta", PLACE), "no such command 'cta'; did you mean 'cat'? 'kbat --help' lists"),
         (("rewrite", PLACE, "out", "--codec", "zstd"), "no such option: --codec; did you mean --compression? 'kbat"),
-        (("ls", PLACE, "--codec", "zstd"), "no such option: --codec; 'kbat ls --help' lists"),
+        (("ls", PLACE, "--qqq"), "no such option: --qqq; 'kbat ls --help' lists"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
