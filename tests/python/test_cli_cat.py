@@ -195,7 +195,11 @@ def test_patterns_choose_records(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("command", [("cat", TXN), ("filter", TXN, "/no/such/out")], ids=["cat", "filter"])
+@pytest.mark.parametrize(
+    "command",
+    [("cat", TXN), ("batches", TXN), ("filter", TXN, "/no/such/out"), ("export", TXN, "/no/such/out.csv")],
+    ids=lambda command: command[0],
+)
 @pytest.mark.parametrize(("name", "start", "end"), [("offset", 10, 5), ("time", "2024-01-01T00:00:00Z", 5)])
 def test_ranges_that_end_before_they_start_are_refused(
     command: tuple[object, ...], name: str, start: object, end: object
