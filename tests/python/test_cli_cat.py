@@ -195,6 +195,26 @@ def test_patterns_choose_records(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("cat", TXN), ("batches", TXN), ("filter", TXN, "/no/such/out"), ("export", TXN, "/no/such/out.csv")],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(("name", "start", "end"), [("offset", 10, 5), ("time", "2024-01-01T00:00:00Z", 5)])
+def test_ranges_that_end_before_they_start_are_refused(
+    command: tuple[object, ...], name: str, start: object, end: object
+) -> None:
+    done = run(*command, f"--start-{name}", start, f"--end-{name}", end)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"kbat: --start-{name} is after --end-{name}")
+
+
+def test_bytes_that_are_not_text_are_refused_as_a_pattern() -> None:
+    done = run("cat", TXN, "--key", "\udcff\udcfe")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert r"is not UTF-8: in --key and --grep, write such bytes as a pattern, such as '(?-u:\xff\xfe)'" in done.stderr
+
+
 def test_a_corrupt_batch_is_reported_only_in_lines(nasty: Path) -> None:
     place = CORPUS / "crash-flip"
     assert offsets_of(place, "--on-corrupt", "skip") == [n for n in range(150) if not 99 <= n <= 104]

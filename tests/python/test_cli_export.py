@@ -197,6 +197,28 @@ def test_filter_keeps_or_drops_what_matches(tmp_path: Path) -> None:
     assert all(record == before[record.offset] for record in records_of(tmp_path / "out-0"))
 
 
+@pytest.mark.parametrize("end", ["nobody", "alice"])
+def test_inverted_filter_reports_that_no_record_matches_all_conditions(end: str, tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    log.batch((b"alice", b"1"), (b"bob", b"2"))
+    log.write()
+    done = run("filter", log.directory, tmp_path / "out", "--key", end, "--grep", "1", "-v")
+    assert done.exit_code == 0
+    assert ("no record matches all 2 conditions, so none was dropped" in done.stderr) == (end == "nobody")
+
+
+def test_filter_drops_keys_that_are_not_text(tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    log.batch((b"\xff\xfe", b"1"), (b"bob", b"2"))
+    log.write()
+    for number, pattern in enumerate((r"(?-u:\xff\xfe)", r"(?s-u:.*\xfe)")):
+        out = tmp_path / f"out-{number}"
+        assert run("filter", log.directory, out, "--key", pattern, "-v").exit_code == 0
+        assert [record.key for record in records_of(out)] == [b"bob"]
+    kbat.filter(log.directory, tmp_path / "python", drop_keys=[b"\xff\xfe"])
+    assert [record.key for record in records_of(tmp_path / "python")] == [b"bob"]
+
+
 def test_filter_finds_records_whatever_their_offsets(tmp_path: Path) -> None:
     place = copy_of("segments-default-interval", tmp_path / "orders-0")
     log = place / f"{310:020}.log"

@@ -55,6 +55,33 @@ def test_help_has_an_example_json_fields_and_exit_codes() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("number", [0, 2])
+def test_seconds_are_refused_as_timestamps(number: int, tmp_path: Path) -> None:
+    rows = [{"value": '"timestamp": 1700000000', "timestamp": 5} for _ in range(3)]
+    rows[number]["timestamp"] = 1_700_000_000
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    reason = "timestamp 1700000000 looks like seconds since the epoch: write milliseconds, 1700000000000"
+    for source, where in (
+        (jsonl(tmp_path / "rows.jsonl", *rows), f", line {number + 1}"),
+        (tmp_path / "rows.parquet", f": row {number + 1}"),
+    ):
+        done = run("import", source, tmp_path / "out")
+        assert (done.exit_code, done.stderr) == (2, f"kbat: {source}{where}: {reason}\n")
+        assert not (tmp_path / "out").exists()
+    rows[number]["timestamp"] = 1_700_000_000_000
+    assert run("import", jsonl(tmp_path / "rows.jsonl", *rows), tmp_path / "out").exit_code == 0
+
+
+def test_csv_and_arrow_are_refused_by_name(tmp_path: Path) -> None:
+    for name, shown in (("a.csv", "CSV"), ("a.arrow", "Arrow")):
+        (tmp_path / name).write_text("key,value\n")
+        done = run("import", tmp_path / name, tmp_path / "out")
+        assert (done.exit_code, done.stderr) == (
+            2,
+            f"kbat: {shown} can't be imported: export to Parquet or JSON lines\n",
+        )
+
+
 def test_json_lines_of_a_log_directory_are_the_same_again(tmp_path: Path) -> None:
     """Compacted logs, transactions, all codecs, times of appends, and message formats 0 and 1."""
     printed = run("cat", LOG_DIR).stdout

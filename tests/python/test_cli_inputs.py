@@ -159,7 +159,7 @@ def test_wrong_arguments_are_one_line_that_names_the_help() -> None:
         (("cat",), "missing argument 'PATH'; 'kbat cat --help'"),
         (("cat", LOG_DIR, "--limti", 3), "no such option: --limti"),
         (("nothing",), "no such command 'nothing'"),
-        (("cta", LOG_DIR), "no such command 'cta'. Did you mean 'cat'"),
+        (("cta", LOG_DIR), "no such command 'cta'; did you mean 'cat'"),
     ):
         done = run(*arguments)
         assert (done.exit_code, done.stdout) == (2, "")

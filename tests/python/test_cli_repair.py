@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ from typing import cast
 import pytest
 
 import kbat
-from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
+from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, environment, json_of, process, run
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.verify import next_commands
@@ -221,10 +223,55 @@ def test_commands_for_partitions_name_one_of_a_log_directory(command: str, tmp_p
     first, *_ = kbat.LogDirectory(LOG_DIR).partitions
     done = run(command, LOG_DIR, tmp_path / "out")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"kbat: {LOG_DIR} is a log directory; name one of its partitions, such as {first.directory}\n"
-    )
+    reason, _, loop = done.stderr.removesuffix("\n").partition("; for each damaged one: ")
+    assert reason == f"kbat: {LOG_DIR} is a log directory; name one of its partitions, such as {first.directory}"
+    assert bool(loop) == (command in {"recover", "salvage"})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["recover", "salvage"])
+def test_the_loop_over_damaged_partitions_can_be_pasted(command: str, tmp_path: Path) -> None:
+    logs = tmp_path / "my logs"
+    for name, case in (("bad-0", "crash-flip"), ("good-0", "codec-lz4")):
+        copy_of(case, logs / name)
+    out = tmp_path / "out dir"
+    loop = run(command, logs, *(["--dry-run"] if command == "recover" else [out])).stderr.partition("damaged one: ")[2]
+    function = f'kbat() {{ {shlex.quote(sys.executable)} -m kbat "$@"; }}; '
+    done = subprocess.run(["sh", "-c", function + loop], capture_output=True, text=True, check=True, env=environment())  # noqa: S603, S607
+    assert (done.stdout.count("1 segment"), "bad-0" in done.stdout) == (1, True), done.stderr
+    assert [path.name for path in out.glob("*")] == (["bad-0"] if command == "salvage" else [])
+
+
+def test_salvage_names_the_file_that_a_broker_does_not_know(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert f"{out / 'holes.jsonl'} lists what was dropped: move it" in run("salvage", CORPUS / "crash-flip", out).stdout
+    assert (out / "holes.jsonl").exists()
+    assert "holes.jsonl" not in run("salvage", CORPUS / "codec-lz4", tmp_path / "whole").stdout
+
+
+def test_verify_suggests_no_index_for_a_snapshot_that_rebuilding_keeps(tmp_path: Path) -> None:
+    place = copy_of("idempotent", tmp_path / "t-0")
+    snapshots = sorted(place.glob("*.snapshot"))
+    other = Log(tmp_path / "other-0")
+    other.batch((b"a", b"1"), pid=77)
+    other.write()
+    kbat.rebuild_indexes(other.directory)
+    snapshots[-1].write_bytes((other.directory / f"{1:020}.snapshot").read_bytes())
+    assert kbat.rebuild_indexes(place).files
+    assert [one.kind for one in kbat.verify(place).findings if one.severity == "warning"] == ["snapshot_mismatch"]
+    assert json_of("verify", place, exit_code=1)["next"] == []
+
+
+def test_rebuild_indexes_is_suggested_as_a_change_of_the_directory(tmp_path: Path) -> None:
+    shown = run("verify", copy_of("crash-index", tmp_path / "t-0")).stdout
+    assert "# replaces the indexes there; with OUT, writes new ones to OUT" in shown
+
+
+def test_compact_reports_an_only_segment_that_is_active(tmp_path: Path) -> None:
+    note = "kbat: the only segment is active and was copied as it is; --include-active compacts it\n"
+    for options, shown in (((), note), (("--include-active",), "")):
+        out = tmp_path / f"out{len(options)}"
+        assert run("compact", CORPUS / "codec-lz4", out, *options).stderr == shown
 
 
 def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:

@@ -127,7 +127,9 @@ READS = [
 def test_url_prints_what_its_directory_prints(arguments: tuple[str, ...], stores: Stores) -> None:
     local, stored = stores.both(*arguments)
     assert stores.neutral(stored.stdout) == stores.neutral(local.stdout)
-    assert stores.neutral(stored.stderr) == stores.neutral(local.stderr)
+    # a shell has no loop over the partitions of a store
+    shown = re.sub("; for each damaged one: .*", "", local.stderr)
+    assert stores.neutral(stored.stderr) == stores.neutral(shown)
     assert stored.exit_code == local.exit_code
 
 

@@ -60,6 +60,47 @@ def test_wrong_values_are_named_in_plain_words(arguments: tuple[str, ...], reaso
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--key", "a", "--key", "b"),
+            "--key is set twice: 'a' and 'b'; it accepts one value, which may be a pattern",
+        ),
+        (("--start-offset", 10, "--start-offset", 20), "--start-offset is set twice: '10' and '20'; it accepts one"),
+        (("-n", 1, "--limit=2"), "--limit is set twice: '1' and '2'; it accepts one value; 'kbat cat --help'"),
+    ],
+)
+def test_different_values_of_an_option_that_accepts_one_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    done = run("cat", PLACE, *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"kbat: {message}")
+
+
+def test_repeated_values_are_accepted_if_they_are_equal_or_the_option_accepts_several() -> None:
+    topics = ("--topic", "codec-lz4", "--topic", "codec-zstd")
+    found = lines_of(LOG_DIR, *topics, "--end-offset", 1, "--end-offset", 1)
+    assert [record["topic"] for record in found] == ["codec-lz4", "codec-zstd"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("repair", PLACE), "no such command 'repair'; 'kbat recover' repairs a partition as a broker does"),
+        (("check", PLACE), "no such command 'check'; did you mean 'verify'? 'kbat --help' lists"),
+        (("diff", PLACE, PLACE), "no such command 'diff'; 'diff <(kbat cat A) <(kbat cat B)' compares"),
+        (("cta", PLACE), "no such command 'cta'; did you mean 'cat'? 'kbat --help' lists"),
+        (("rewrite", PLACE, "out", "--codec", "zstd"), "no such option: --codec; did you mean --compression? 'kbat"),
+        (("ls", PLACE, "--qqq"), "no such option: --qqq; 'kbat ls --help' lists"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_unknown_names_are_answered_with_those_that_were_meant(arguments: tuple[object, ...], hint: str) -> None:
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"kbat: {hint}")
+
+
+@pytest.mark.parametrize(
     ("groups", "keys"),
     [
         (("topic,partition",), ["partition"]),

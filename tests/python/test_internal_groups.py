@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from command_line import LOG, json_of, run
+from command_line import CORPUS, LOG, json_of, run
 from data import build, patched
 
 if TYPE_CHECKING:
@@ -189,6 +189,10 @@ def test_no_offset_has_no_lag(tmp_path: Path) -> None:
     assert [offsets["some"][name] for name in ("offset", "end_offset", "lag")] == [4, 10, 6]
     assert run("groups", path).stdout.endswith("2 groups, 2 offsets; total lag 6\n")
     assert run("groups", path, "--group", "none").stdout.endswith("1 group, 1 offset\n")
+
+
+def test_groups_without_offsets_are_counted() -> None:
+    assert run("groups", CORPUS / "consumer-offsets").stdout.endswith("\n8 groups, 1 without offsets, 14 offsets\n")
 
 
 def test_negative_lag_does_not_reduce_the_total(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import locate, quiet
 from kbat.cli.progress import ProgressCallback, progress
+from kbat.cli.ranges import check_ranges
 from kbat.cli.table import Column, stream_table
 
 _Row = dict[str, Any]
@@ -129,6 +130,7 @@ def batches(  # noqa: PLR0913 - options
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """
+    check_ranges(start_offset, end_offset, start_time, end_time)
     paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments

@@ -40,6 +40,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet, standard_input
 from kbat.cli.printing import Printer
+from kbat.cli.ranges import check_ranges
 from kbat.cli.start import BEGINNING, Partition, Start, offset_of, partitions_of, start
 
 
@@ -147,6 +148,7 @@ def cat(  # noqa: PLR0913 - one per option
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """
+    check_ranges(start_offset, end_offset, start_time, end_time)
     _check(as_json=as_json, as_text=as_text, output_format=output_format)
     if offset is not None and (start_offset, start_time) != (None, None):
         message = "--offset, --start-offset and --start-time exclude each other: each is where to begin"

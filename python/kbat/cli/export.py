@@ -41,6 +41,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import locate
 from kbat.cli.progress import ProgressCallback, progress
+from kbat.cli.ranges import check_ranges
 from kbat.cli.record_files import RecordFiles, Segments, Settings, Written
 from kbat.cli.table import Column, write_table
 
@@ -162,6 +163,7 @@ def export(  # noqa: PLR0913 - one per option
     files that can't be read or written, and for an empty directory; 2 for wrong arguments, for a PATH that is not a
     log, and if OUT exists.
     """
+    check_ranges(start_offset, end_offset, start_time, end_time)
     keys = [PartitionKey(key) for one in partition_by or () for key in one.split(",")]
     found = _format(output_format, out, keys)
     _check(found, keys, compression)

@@ -33,6 +33,7 @@ from kbat.cli.options import (
     time,
 )
 from kbat.cli.progress import ProgressCallback
+from kbat.cli.ranges import check_ranges
 from kbat.cli.table import Column, write_table
 
 _COLUMNS = [
@@ -67,7 +68,13 @@ def filter_records(  # noqa: PLR0913 - one per option
         typer.Option("--end-time", metavar="TIME", parser=time, help="Only records with an earlier timestamp."),
     ] = None,
     invert_match: Annotated[
-        bool, typer.Option("--invert-match", "-v", help="Drop the records that match, and keep all others.")
+        bool,
+        typer.Option(
+            "--invert-match",
+            "-v",
+            help="Drop the records that match all conditions, and keep all others. To drop those that match any "
+            "condition, run the command once for each condition.",
+        ),
     ] = False,
     topic: Topics = None,
     partition: Partitions = None,
@@ -79,12 +86,16 @@ def filter_records(  # noqa: PLR0913 - one per option
     remote: Remote = None,
     remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
-    """Write a partition, or all partitions of a log directory, with only the records that match all conditions.
+    r"""Write a partition, or all partitions of a log directory, with only the records that match all conditions.
 
     The records keep their offsets, timestamps, headers, producers and sequences, and batches without dropped records
     their bytes. Control records are kept. A batch without records is dropped, unless its header is needed: it has the
     last sequence of its producer, belongs to an open transaction, or ends the log. Of a log directory, each partition
     becomes a directory in OUT.
+
+    Keys are matched as UTF-8 text, in which `.` does not match a newline without the flag `(?s)`. A key that is not
+    UTF-8 needs the flag `(?-u)`, such as `--key '(?-u:\xff\xfe)'`. In Python, `kbat.filter(drop_keys=[...])` takes the
+    bytes of keys.
 
     Examples: `kbat filter orders-0 eu/orders-0 --header region=eu`,
     `kbat filter data without-alice --key 'user-alice' --invert-match` (deletes one user's data),
@@ -106,6 +117,7 @@ def filter_records(  # noqa: PLR0913 - one per option
     if not header and all(one is None for one in (key, grep, *bounds.values())):
         message = "no condition: set --key, --grep, --header, or a range of offsets or times"
         raise ValueError(message)
+    check_ranges(start_offset, end_offset, start_time, end_time)
     conditions = patterns(key, grep, header, fixed_strings=fixed_strings)
     matcher = RecordMatcher(**bounds, **conditions, invert=invert_match)
     path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
@@ -120,6 +132,12 @@ def filter_records(  # noqa: PLR0913 - one per option
         output.write_json({"path": str(path), "out": str(out), "partitions": found})
     else:
         _show(f"{path} to {out}", found, wide=wide)
+    count = (key is not None) + (grep is not None) + len(header or ()) + any(one is not None for one in bounds.values())
+    if invert_match and count > 1 and not any(one["dropped_records"] for one in found):
+        output.note(
+            f"kbat: no record matches all {count} conditions, so none was dropped: to drop the records that match any "
+            "of them, run the command once for each condition"
+        )
 
 
 def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:

@@ -98,7 +98,11 @@ def groups(  # noqa: PLR0913 - options
     # a log that was copied before the offsets does not reduce the lag of others
     known = [max(row["lag"], 0) for row in rows if row["lag"] is not None]
     lag = f"; total lag {sum(known):,}" if known else ""
-    output.write_line(f"{output.count_text(len(found), 'group')}, {output.count_text(len(rows), 'offset')}{lag}")
+    without = sum(not one["offsets"] for one in found)
+    hidden = f", {without:,} without offsets" if without else ""
+    output.write_line(
+        f"{output.count_text(len(found), 'group')}{hidden}, {output.count_text(len(rows), 'offset')}{lag}"
+    )
 
 
 def _read(

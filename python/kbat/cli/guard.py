@@ -99,6 +99,12 @@ def _judged(error: BaseException, arguments: dict[str, Any], failed: int, at_dam
             return f"warning: {error}", FAILED
         case kbat.KbatError() | OSError() | FailedError():
             message, exit_code = f"{error}{_what_next(error, arguments, at_damage)}", failed
+        case UnicodeEncodeError(object=str(text)) if any("\ud800" <= one <= "\udfff" for one in text):
+            message = (
+                f"the argument {os.fsencode(text)!r} is not UTF-8: in --key and --grep, write such bytes as a pattern, "
+                r"such as '(?-u:\xff\xfe)'"
+            )
+            exit_code = WRONG_ARGUMENT
         case ValueError() | OverflowError():
             message, exit_code = str(error), WRONG_ARGUMENT
         case MemoryError():

@@ -1,6 +1,7 @@
 """`kbat import`: records of JSON lines or Parquet files into partition directories."""
 
 import os
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +32,10 @@ from kbat.cli.table import Column, write_table
 from kbat.compression import CODECS, Compression
 
 _PARQUET_MAGIC = b"PAR1"
+# Timestamps that `JsonLines.row` refuses, which the core would take. In a string, the quotes would be escaped.
+_SECONDS = re.compile(rb'"timestamp"\s*:\s*1[5-9][0-9]{8}(?![0-9])')
+# Formats of `kbat export` that lack types or are not read here, by the ends of their files' names.
+_NOT_IMPORTED = {".csv": "CSV", ".arrow": "Arrow"}
 # The partition of no line.
 _NOWHERE: Place = ("", -1)
 _COLUMNS = [
@@ -99,7 +104,9 @@ def import_records(  # noqa: PLR0913 - one per option
     wide: Wide = False,
     storage_option: StorageOptions = None,
 ) -> None:
-    """Write the records of `kbat cat` or `kbat export` into a new partition directory, with offsets and timestamps.
+    """Write records in JSON lines or Parquet into a new partition directory, with their offsets and timestamps.
+
+    `kbat cat` and `kbat export` write the input, in these formats. CSV and Arrow files can't be imported.
 
     The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
     their type, and their headers. Batches are those that `kbat.LogWriter` would write, of message format 2. Records of
@@ -172,6 +179,9 @@ def _format_of(source: RecordInput) -> InputFormat:
         return InputFormat.JSONL
     if source.is_dir:
         return InputFormat.PARQUET
+    if source.location.suffix in _NOT_IMPORTED:
+        message = f"{_NOT_IMPORTED[source.location.suffix]} can't be imported: export to Parquet or JSON lines"
+        raise ValueError(message)
     with opened(source.location) as file:
         return InputFormat.PARQUET if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else InputFormat.JSONL
 
@@ -188,8 +198,9 @@ def _import_json(
         writer, place = None, _NOWHERE
         for piece in lines.pieces():
             start = 0
+            is_refused = _SECONDS.search(piece) is not None
             while start < len(piece):
-                if writer is not None:
+                if writer is not None and not is_refused:
                     first = start
                     start = writer.append_json_lines(piece, start, place)
                     lines.number += piece.count(b"\n", first, start)
@@ -249,6 +260,7 @@ def _import_parquet(
             if not is_wanted(place):
                 continue
             try:
+                parquet.check_timestamps(piece)
                 writer = writers.of(place, parquet.first_offset(piece))
                 if parquet.is_plain(piece.batch):
                     writer.append_arrow(parquet.encodable(piece.batch))

@@ -13,6 +13,8 @@ from kbat.cli.options import MAX, MAX_PARTITION
 _MAX_LINE_LEN = 512 << 20
 _PIECE_LEN = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
+# Seconds since the epoch from 2017 to 2033, which `kbat.LogWriter` refuses too.
+_SECONDS = range(1_500_000_000, 2_000_000_000)
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -147,6 +149,7 @@ def _row(fields: dict[str, Any]) -> Row:
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
     if timestamp is None:
         timestamp = output.NO_TIMESTAMP
+    refuse_seconds(timestamp)
     if timestamp_type is None and timestamp != output.NO_TIMESTAMP:
         timestamp_type = _CREATE_TIME
     return Row(
@@ -159,6 +162,13 @@ def _row(fields: dict[str, Any]) -> Row:
         _headers(fields.get("headers")),
         _integer(fields, "create_time", -MAX - 1, MAX),
     )
+
+
+def refuse_seconds(timestamp: int | None) -> None:
+    """Refuse a timestamp that looks like seconds instead of milliseconds."""
+    if timestamp is not None and timestamp in _SECONDS:
+        message = f"timestamp {timestamp} looks like seconds since the epoch: write milliseconds, {timestamp * 1000}"
+        raise ValueError(message)
 
 
 def _batch(fields: dict[str, Any]) -> BatchRow:

@@ -1,10 +1,10 @@
 """The group of all commands: imports the module of a command only when the command is invoked or its help is shown."""
 
-import functools
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import typer
@@ -19,6 +19,20 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 # Parsers of parameters that do not have their own.
 _PARSERS: dict[Any, Callable[[Any], Any]] = {str: str, list[str]: str, bool: bool}
+# Options whose value is a regular expression.
+_PATTERNS = {"--key", "--grep"}
+_REPAIR = "'kbat recover' repairs a partition as a broker does, 'kbat salvage' keeps every complete batch"
+_COMPARISON = "'diff <(kbat cat A) <(kbat cat B)' compares the records of two logs"
+# Names that users try, and what helps instead.
+_SYNONYMS = {
+    "repair": _REPAIR,
+    "fix": _REPAIR,
+    "check": "did you mean 'verify'?",
+    "validate": "did you mean 'verify'?",
+    "compare": _COMPARISON,
+    "diff": _COMPARISON,
+}
+_OPTION_SYNONYMS = {"--codec": "--compression"}
 
 
 class _Conversion:
@@ -35,6 +49,29 @@ class _Conversion:
         return None if value is None else self._parser(value)
 
 
+def _collect(option: Any, parser: Any, ctx: Any) -> None:  # noqa: ANN401 - typer calls it
+    """Make a parser collect all values of an option that accepts one, of which it would keep only the last."""
+    del ctx
+    parser.add_option(obj=option, opts=option.opts, dest=option.name, action="append", nargs=option.nargs)
+
+
+def _only_value(option: Any, consume: Callable[..., Any], ctx: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - typer calls it
+    """Return the value of an option that accepts one.
+
+    Raises:
+        UsageError: It has several different values.
+    """
+    found = values.get(option.name)
+    if not isinstance(found, list):
+        return consume(ctx, values)
+    if len(set(found)) > 1 and not ctx.resilient_parsing:
+        name = max(option.opts, key=len)
+        several = ", which may be a pattern for several, such as 'c3|c4'" if name in _PATTERNS else ""
+        message = f"{name} is set twice: {found[0]!r} and {found[-1]!r}; it accepts one value{several}"
+        raise _UsageError(message, ctx)
+    return consume(ctx, {**values, option.name: found[-1]})
+
+
 class _Quick:
     """A command whose parameters are converted by their own parsers, and text and flags without typer.
 
@@ -45,12 +82,20 @@ class _Quick:
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer does not export the class
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in found:
+            if parameter.param_type_name == "option" and not (
+                parameter.multiple
+                or parameter.is_flag
+                or parameter.count
+                or isinstance(parameter.consume_value, partial)
+            ):
+                parameter.add_to_parser = partial(_collect, parameter)
+                parameter.consume_value = partial(_only_value, parameter, parameter.consume_value)
             described = getattr(parameter, "type_descriptor", None)
             if described is None or not hasattr(parameter, "get_runtime_param"):
                 continue
             parser = described.parameter_info.parser or _PARSERS.get(described.annotation)
             if parser is not None:
-                parameter.get_runtime_param = functools.partial(_Conversion, parser, is_list=described.is_list)
+                parameter.get_runtime_param = partial(_Conversion, parser, is_list=described.is_list)
         return found
 
 
@@ -152,6 +197,18 @@ class LazyGroup(_Quick, TyperGroup):
         del ctx
         return list(self.table)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
+        """Return the command that the arguments name.
+
+        Raises:
+            UsageError: There is no such command. The message has what helps instead of some names.
+        """
+        name = args[0]
+        if name in _SYNONYMS and not ctx.resilient_parsing:
+            message = f"no such command {name!r}; {_SYNONYMS[name]}"
+            raise _UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run the command line."""
         if not standalone_mode:
@@ -187,7 +244,21 @@ def _refuse(error: Any) -> Any:  # noqa: ANN401 - as above
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.ctx.get_help())
     else:
-        message = error.format_message().rstrip(".")
+        message = _message_of(error)
         command = error.ctx.command_path if error.ctx else "kbat"
-        output.note(f"kbat: {message[:1].lower()}{message[1:]}; '{command} --help' lists the arguments and options")
+        end = " " if message.endswith("?") else "; "
+        output.note(f"kbat: {message[:1].lower()}{message[1:]}{end}'{command} --help' lists the arguments and options")
     return error.exit_code
+
+
+def _message_of(error: Any) -> str:  # noqa: ANN401 - as above
+    """Return what is wrong with the arguments, without the stop, and with names that the user may have meant."""
+    name = getattr(error, "option_name", None)
+    possibilities = getattr(error, "possibilities", None) or ()
+    if name is None or type(error).__name__ != "NoSuchOption":
+        return str(error.format_message()).rstrip(".").replace(". Did you mean ", "; did you mean ")
+    known = {one for parameter in error.ctx.command.params for one in parameter.opts} if error.ctx else set()
+    if _OPTION_SYNONYMS.get(name) in known:
+        possibilities = (_OPTION_SYNONYMS[name],)
+    hint = f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""
+    return f"no such option: {name}{hint}"

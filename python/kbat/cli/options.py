@@ -414,7 +414,7 @@ KeyPattern = Annotated[
         "--key",
         metavar="PATTERN",
         parser=str,
-        help="Only records whose whole key matches this regular expression.",
+        help="Only records whose whole key matches this regular expression. For several keys, write 'c3|c4'.",
         show_default=False,
     ),
 ]
@@ -424,7 +424,7 @@ ValuePattern = Annotated[
         "--grep",
         metavar="PATTERN",
         parser=str,
-        help="Only records whose value contains a match of this regular expression.",
+        help="Only records whose value contains a match of this regular expression. For several, write 'a|b'.",
         show_default=False,
     ),
 ]

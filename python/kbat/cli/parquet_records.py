@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbat.cli import output
-from kbat.cli.json_records import Row
+from kbat.cli.json_records import Row, refuse_seconds
 from kbat.cli.location import Location
 from kbat.cli.options import MAX_PARTITION
 from kbat.cli.record_input import RecordInput, opened
@@ -109,6 +109,23 @@ def first_offset(piece: Piece) -> int | None:
         return None
     found: int | None = piece.batch.column("offset")[0].as_py()
     return found
+
+
+def check_timestamps(piece: Piece) -> None:
+    """Refuse numbers that look like seconds instead of milliseconds. Columns of times have a unit.
+
+    Raises:
+        ValueError: There is such a number. The message has the number of the row.
+    """
+    column = piece.batch.column("timestamp")
+    if not pa.types.is_integer(column.type):
+        return
+    for row, timestamp in enumerate(column.to_pylist(), piece.first_row):
+        try:
+            refuse_seconds(timestamp)
+        except ValueError as error:
+            message = f"row {row}: {error}"
+            raise ValueError(message) from None
 
 
 def is_plain(batch: pa.RecordBatch) -> bool:

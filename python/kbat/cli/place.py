@@ -138,8 +138,14 @@ def foreign_bytes(data: bytes, name: str) -> str:
         return foreign(Location(file.name)).replace(file.name, name)
 
 
-def check_partition(path: Location) -> None:
-    """Refuse a path that is not a partition directory or a file of one."""
+def check_partition(path: Location, each: str = "") -> None:
+    """Refuse a path that is not a partition directory or a file of one.
+
+    Args:
+        path: The path.
+        each: The arguments of `kbat` in a shell loop over the damaged partitions of a log directory, which the message
+            then has.
+    """
     logs = [one for one in path.files if _LOG_FILE.fullmatch(one.name)] if path.is_dir else []
     if logs:
         if reason := foreign_directory(path):
@@ -151,6 +157,11 @@ def check_partition(path: Location) -> None:
     if path.is_dir and not is_partition(path, segments):
         partition = path.at(segments[0].path).parent
         message = f"{path} is a log directory; name one of its partitions, such as {partition}"
+        if each and path.is_local:
+            message += (
+                f"; for each damaged one: for p in {word(path)}/*-[0-9]*/; do "
+                f'kbat verify "$p" >/dev/null; [ $? -lt 2 ] || kbat {each}; done'
+            )
         raise ValueError(message)
 
 

@@ -105,7 +105,7 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     if in_place and not path.is_local:
         message = f"{path} can't be changed in place: 'kbat recover {word(path)} OUT{path.again}' writes a copy"
         raise ValueError(message)
-    check_partition(path)
+    check_partition(path, 'recover "$p" --dry-run')
     with progress("recovering") as callback, _nothing_kept():
         report = kbat.recover(
             str(path),
@@ -160,13 +160,13 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
     path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
-    check_partition(path)
+    check_partition(path, f'salvage "$p" {word(out)}/"$(basename "$p")"')
     options = out.options | path.options
     with progress("salvaging") as callback, _nothing_kept():
         report = kbat.salvage(
             str(path), str(out), index_interval_bytes=index_interval_bytes, progress=callback, **options
         )
-    _show(report, as_json=json)
+    _show(report, as_json=json, holes=out.child("holes.jsonl"))
 
 
 def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
@@ -208,7 +208,9 @@ for _command, _wrong in (
     _command.__doc__ = f"{_command.__doc__}{_REPORT.format(wrong=_wrong)}"
 
 
-def _show(report: kbat.results.RepairReport, *, as_json: bool, indexes_only: bool = False) -> None:
+def _show(
+    report: kbat.results.RepairReport, *, as_json: bool, indexes_only: bool = False, holes: Location | None = None
+) -> None:
     if as_json:
         output.write_json(report.to_dict())
         return
@@ -225,6 +227,8 @@ def _show(report: kbat.results.RepairReport, *, as_json: bool, indexes_only: boo
         output.write_line(f"  {verb}: {_hole(hole)}")
     for name, action in report.files:
         output.write_line(f"  {_WOULD.get(action, action) if report.dry_run else action} {name}")
+    if report.dropped and holes is not None:
+        output.write_line(f"  {holes} lists what was dropped: move it away before a broker reads the directory")
     output.write_line(_verdict(report, verb))
 
 

@@ -103,6 +103,8 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
         output.write_json(found)
         return
     _show(found)
+    if not (report.read.segments or include_active) and report.untouched_segments == 1:
+        output.note("kbat: the only segment is active and was copied as it is; --include-active compacts it")
     output.write_line(f"segments after the compacted part, copied unchanged: {report.untouched_segments}")
 
 

@@ -38,6 +38,8 @@ _NO_HELP = {
     "directory_name",
     "compressed_segment",
     "duplicate_segment",
+    # rebuild-indexes keeps a snapshot that can be read
+    "snapshot_mismatch",
 }
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
@@ -218,7 +220,7 @@ def _commands_for_log(directory: Location) -> dict[str, str]:
 
 def _commands_for_index(place: Location) -> dict[str, str]:
     if place.is_local:
-        return {f"kbat rebuild-indexes {word(place)}": "new indexes that replace the old ones"}
+        return {f"kbat rebuild-indexes {word(place)}": "replaces the indexes there; with OUT, writes new ones to OUT"}
     out = word(f"salvaged/{place.own_name.removesuffix('.log')}")
     return {f"kbat salvage {word(place)} {out}{place.again}": "a copy with new indexes"}
 
