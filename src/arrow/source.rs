@@ -29,6 +29,8 @@ pub struct ScanSource {
     pub(crate) next_base: Option<i64>,
     /// Positions between which a batch must begin, in bytes.
     pub(crate) window: (u64, u64),
+    /// Whether a plan decides which read has the corruption here.
+    pub(crate) is_planned: bool,
     /// Whether a batch is known to begin at the start of the window.
     pub(crate) begins_with_batch: bool,
     /// The end of the batches before the window, if they were read.
@@ -59,6 +61,7 @@ impl ScanSource {
             base_offset: segment.base_offset,
             next_base: None,
             window: (0, u64::MAX),
+            is_planned: false,
             begins_with_batch: true,
             before: None,
             committed: None,
@@ -118,6 +121,7 @@ impl ScanSource {
             base_offset: None,
             next_base: None,
             window: (0, u64::MAX),
+            is_planned: false,
             begins_with_batch: true,
             before: None,
             committed: None,

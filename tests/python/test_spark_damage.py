@@ -221,6 +221,20 @@ def test_a_read_that_starts_in_a_batch_with_a_damaged_last_offset_fails(tmp_path
         stream(tmp_path, 100, {"a": {"0": 25}})
 
 
+@pytest.mark.parametrize("most", [1, 3, 7, 10, 100])
+def test_a_stream_reports_damage_at_the_start_of_a_segment_once(tmp_path: Path, most: int) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10, 10, 10)
+    content = log.segment.read_bytes()
+    log.segment.write_bytes(content[:70] + b"garbage" + content[70:])
+    log.roll()
+    log.append(10)
+    found = [row for rows in stream(tmp_path, most, onCorrupt="report") for row in rows]
+    assert offsets(found) == span(10, 40)
+    errors = [row["error"] for row in found if row["error"] is not None]
+    assert [(error["position"], error["first_offset"], error["last_offset"]) for error in errors] == [(0, 0, 9)]
+
+
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_read_that_starts_in_zeros_before_another_segment_fails(tmp_path: Path, kept: int) -> None:
     log = GrowingLog(tmp_path / "a-0")

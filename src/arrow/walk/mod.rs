@@ -206,11 +206,13 @@ impl SourceWalk {
         Ok(skipped.and_then(|skipped| self.count(skipped)).map_or(Step::Batch, Step::SkippedBytes))
     }
 
-    /// Counts corruption that begins in the source's window, and drops it otherwise. Without a window, which is planned so
-    /// that one read has it, it is dropped if its offsets are outside the bounds.
+    /// Counts corruption that begins in the source's window, and drops it otherwise. Without a plan, by which one read has
+    /// it, it is dropped if its offsets are outside the bounds.
     fn count(&mut self, skipped: SkippedBytes) -> Option<SkippedBytes> {
         let is_wanted = |current: &CurrentSource| match current.source.window {
-            (0, u64::MAX) => !(current.is_sorted() && current.bounds.pass_over_offsets(skipped.offsets)),
+            (0, u64::MAX) if !current.source.is_planned => {
+                !(current.is_sorted() && current.bounds.pass_over_offsets(skipped.offsets))
+            }
             (start, _) => skipped.position >= start,
         };
         if !self.current.as_ref().is_some_and(is_wanted) {

@@ -237,6 +237,7 @@ impl TaskReader {
                 continue;
             };
             let mut source = ScanSource::file(file);
+            source.is_planned = true;
             if !piece.is_whole && (piece.start, piece.end) != (0, file.size) {
                 source = source.within(piece.start, piece.end);
             }
