@@ -41,7 +41,7 @@ pub(crate) fn check_directory(
     if !path.is_layout() {
         check_meta(path, report);
     }
-    // before the logs, which may become longer meanwhile
+    // before the logs, which may become longer in the meantime
     let checkpoints = Checkpoints::read(path);
     let (mut ends, mut seen, mut named) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     for directory in directories(path)? {
