@@ -72,6 +72,16 @@ def test_seconds_are_refused_as_timestamps(number: int, tmp_path: Path) -> None:
     assert run("import", jsonl(tmp_path / "rows.jsonl", *rows), tmp_path / "out").exit_code == 0
 
 
+def test_a_log_whose_timestamps_are_seconds_is_the_same_again(tmp_path: Path) -> None:
+    rows = [{"offset": offset, "value": "v", "timestamp": 1_700_000_000 + offset} for offset in range(3)]
+    assert run("import", jsonl(tmp_path / "rows.jsonl", *rows), tmp_path / "a-0").exit_code == 0
+    (tmp_path / "again.jsonl").write_text(run("cat", tmp_path / "a-0").stdout)
+    assert run("import", tmp_path / "again.jsonl", tmp_path / "b-0").exit_code == 0
+    for place in ("a-0", "b-0"):
+        found = kbat.scan(tmp_path / place, columns=["timestamp"], timestamp_unit="ms").to_pyarrow()
+        assert found["timestamp"].cast("int64").to_pylist() == [row["timestamp"] for row in rows]
+
+
 def test_csv_and_arrow_are_refused_by_name(tmp_path: Path) -> None:
     for name, shown in (("a.csv", "CSV"), ("a.arrow", "Arrow")):
         (tmp_path / name).write_text("key,value\n")

@@ -32,7 +32,7 @@ from kbat.cli.table import Column, write_table
 from kbat.compression import CODECS, Compression
 
 _PARQUET_MAGIC = b"PAR1"
-# Timestamps that `JsonLines.row` refuses, which the core would take. In a string, the quotes would be escaped.
+# Timestamps that `JsonLines.row` may refuse, which the core would take. In a string, the quotes would be escaped.
 _SECONDS = re.compile(rb'"timestamp"\s*:\s*1[5-9][0-9]{8}(?![0-9])')
 # Formats of `kbat export` that lack types or are not read here, by the ends of their files' names.
 _NOT_IMPORTED = {".csv": "CSV", ".arrow": "Arrow"}
@@ -198,9 +198,9 @@ def _import_json(
         writer, place = None, _NOWHERE
         for piece in lines.pieces():
             start = 0
-            is_refused = _SECONDS.search(piece) is not None
+            is_doubtful = _SECONDS.search(piece) is not None
             while start < len(piece):
-                if writer is not None and not is_refused:
+                if writer is not None and not is_doubtful:
                     first = start
                     start = writer.append_json_lines(piece, start, place)
                     lines.number += piece.count(b"\n", first, start)

@@ -149,7 +149,8 @@ def _row(fields: dict[str, Any]) -> Row:
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
     if timestamp is None:
         timestamp = output.NO_TIMESTAMP
-    refuse_seconds(timestamp)
+    if "offset" not in fields:  # records of a log have the timestamps that they have
+        refuse_seconds(timestamp)
     if timestamp_type is None and timestamp != output.NO_TIMESTAMP:
         timestamp_type = _CREATE_TIME
     return Row(
