@@ -7,6 +7,9 @@ import sys
 
 import kbat.results
 
+if len(sys.argv) < 2:
+    print("usage: python examples/repair_partition.py OUTPUT [PARTITION]", file=sys.stderr)
+    sys.exit(2)
 output = sys.argv[1]
 partition = sys.argv[2] if len(sys.argv) > 2 else "tests/data/corpus/crash-flip"
 

@@ -10,6 +10,9 @@ from pyspark.sql import SparkSession
 
 import kbat.spark
 
+if len(sys.argv) < 2:
+    print("usage: python examples/spark_backfill.py OUTPUT [LOG_DIR] [TOPICS]", file=sys.stderr)
+    sys.exit(2)
 output = sys.argv[1]
 log_dir = sys.argv[2] if len(sys.argv) > 2 else "tests/data/log-dir"
 topics = sys.argv[3] if len(sys.argv) > 3 else "codec-lz4,codec-zstd"

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import kbat
 
+if len(sys.argv) < 2:
+    print("usage: python examples/write_partition.py DIRECTORY", file=sys.stderr)
+    sys.exit(2)
 partition = Path(sys.argv[1]) / "orders-0"
 
 with kbat.LogWriter(partition, compression="zstd") as writer:

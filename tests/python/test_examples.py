@@ -46,3 +46,11 @@ def test_example_prints_its_answer(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     printed = " ".join(done.stdout.split())
     assert [text for text in PRINTED[example.stem] if " ".join(text.split()) not in printed] == [], done.stdout
+
+
+@pytest.mark.parametrize("example", sorted(WRITES))
+def test_example_without_its_output_prints_its_usage(example: str) -> None:
+    program = ROOT / "examples" / f"{example}.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    [usage] = [line for line in program.read_text(encoding="utf-8").splitlines() if line.startswith("python ")]
+    assert (done.returncode, done.stderr) == (2, f"usage: {usage}\n")
