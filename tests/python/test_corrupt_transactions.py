@@ -234,3 +234,31 @@ def test_a_stream_that_waits_for_an_open_transaction_does_not_warn(
     given = {"path": str(tmp_path), "isolationLevel": "read_committed", "onCorrupt": "skip"}
     assert KbatStreamReader(schema_of(["offset"]), parse_options(given)).latestOffset() == {"a": {"0": 10}}
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_part_after_a_batch_with_a_damaged_last_offset_has_its_transactions(tmp_path: Path, *, indexed: bool) -> None:
+    batches = []
+    for base in range(0, 100, 5):
+        builder = kbat.BatchBuilder(
+            base_offset=base, producer_id=7, producer_epoch=0, base_sequence=base, transactional=True
+        )
+        for _ in range(5):
+            builder.append(b"k", bytes(50), timestamp=0)
+        batches.append(builder.finish())
+    marker = kbat.end_transaction_marker(producer_id=7, producer_epoch=0, commit=True, timestamp=0, base_offset=100)
+    log = tmp_path / "a-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    content = bytearray(b"".join((*batches, marker)))
+    log.write_bytes(content)
+    if indexed:
+        kbat.rebuild_indexes(log.parent, index_interval_bytes=1)
+    content[len(b"".join(batches[:3])) + 24] ^= 1  # of the last offset: 65,536 too high
+    log.write_bytes(content)
+    point = len(b"".join(batches[:4]))
+    parts = [(str(log), 0, point), (str(log), point, len(content))]
+    expected = [offset for offset in range(100) if offset not in range(15, 20)]
+    for isolation in ("read_uncommitted", "read_committed"):
+        scan = kbat.scan(parts, columns=["offset"], on_corrupt="skip", isolation=isolation)
+        assert scan.to_pyarrow()["offset"].to_pylist() == expected
+        assert scan.stats.batches_skipped == 1

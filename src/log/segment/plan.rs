@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use crate::error::{ErrorKind, Result};
+use crate::format::header::BatchHeader;
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::OffsetIndex;
-use crate::log::resync::Floor;
+use crate::log::resync::{Floor, is_crc_right};
 use crate::log::segment::Segment;
 use crate::log::segment::lookup::usable;
 use crate::store::names::LogFileState;
@@ -52,7 +53,8 @@ impl Segment {
     }
 
     /// The end of the batches before the one at `position`, according to the headers of the last ones. Unknown if neither
-    /// the offset index nor the start of the segment leads to `position` within few batches.
+    /// the offset index nor the start of the segment leads to `position` within few batches, or if the last offset may be
+    /// corrupt: that of a batch with a wrong checksum which the batch at `position` does not continue.
     ///
     /// # Errors
     /// I/O errors.
@@ -67,17 +69,29 @@ impl Segment {
             reader.seek(u64::try_from(entry.position).unwrap_or(0));
             floor = Floor::default();
         }
+        let mut highest: Option<BatchHeader> = None;
         for _ in 0..MAX_HEADERS_BEFORE {
             if reader.position() >= position {
                 break;
             }
             match reader.next_header() {
-                Some(Ok(header)) => floor.pass(&header),
+                Some(Ok(header)) => {
+                    floor.pass(&header);
+                    highest = highest.filter(|highest| highest.next_offset() > header.next_offset()).or(Some(header));
+                }
                 Some(Err(error)) if error.is_of_reading() => return Err(error),
                 Some(Err(_)) | None => break,
             }
         }
-        Ok(if reader.position() == position { floor } else { Floor::default() })
+        if reader.position() != position {
+            return Ok(Floor::default());
+        }
+        let is_right = match (highest, reader.next_header()) {
+            (None, _) => true,
+            (Some(highest), Some(Ok(next))) if next.continues(&highest) => true,
+            (Some(highest), _) => is_crc_right(&self.location().open()?, &highest)?,
+        };
+        Ok(if is_right { floor } else { Floor::default() })
     }
 }
 
