@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kbat._core.log import PartitionLog, Segment
 
-_NONE = -1
-
 
 @dataclass(frozen=True)
 class Producer:
@@ -26,12 +24,12 @@ class Producer:
     """
 
     producer_id: int
-    producer_epoch: int = _NONE
-    last_sequence: int = _NONE
-    last_offset: int = _NONE
-    timestamp: int = _NONE
-    coordinator_epoch: int = _NONE
-    transaction_start: int | None = None
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    timestamp: int
+    coordinator_epoch: int
+    transaction_start: int | None
 
 
 def producers(log: PartitionLog | Segment) -> list[Producer]:

@@ -232,8 +232,11 @@ impl<'l> SegmentPlaces<'l> {
         }
         if self.options.fails() {
             // offsets are missing before the batch: the one before it may have a corrupt last offset
-            if let Some(before) = found.before.filter(|before| !found.header.continues(before)) {
-                self.verify(&before)?;
+            let before = found.before.filter(|before| self.options.check_crc && !found.header.continues(before));
+            if let Some(before) = before
+                && !self.has_right_crc(&before)?
+            {
+                self.segment.verify_crc(&before)?;
             }
             return Ok(true);
         }
@@ -273,17 +276,6 @@ impl<'l> SegmentPlaces<'l> {
 
     fn header_at(&self, position: u64) -> Result<Option<BatchHeader>> {
         self.segment.headers()?.starting_at(position).next_header().transpose()
-    }
-
-    /// Fails if the checksum of a batch is wrong.
-    fn verify(&self, header: &BatchHeader) -> Result<()> {
-        if !self.options.check_crc || self.has_right_crc(header)? {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        let mut headers = self.segment.headers()?;
-        let batch = headers.read_batch(header, &mut bytes)?;
-        batch.verify_crc().map_err(|error| self.segment.location().locate(error))
     }
 
     fn has_right_crc(&self, header: &BatchHeader) -> Result<bool> {

@@ -139,12 +139,15 @@ impl CommitPlan {
         let first = LogFile::live(planned, LogFileKind::Log).to_string();
         let (made, target) = (job.join(MADE).join(name).join(&first), directory.join(&first));
         let is_moved = !made.exists() || target.exists() && !is_other(&target, &made);
+        if is_moved {
+            return Ok(Some(lock));
+        }
         let log = PartitionLog::open(Location::local(&directory))?;
-        if !is_moved && !log.segments().is_empty() && log.end_offset()? != planned {
+        let end = if log.segments().is_empty() { planned } else { log.end_offset()? };
+        if end != planned {
             let message = format!(
-                "kbat: {name} ends at offset {}, but a write that was interrupted continues at {planned}: remove {} to \
+                "kbat: {name} ends at offset {end}, but a write that was interrupted continues at {planned}: remove {} to \
                  discard that write, and write its rows again",
-                log.end_offset()?,
                 job.display()
             );
             return Err(Error::argument(message).with_path(&directory));

@@ -261,4 +261,5 @@ def test_a_part_after_a_batch_with_a_damaged_last_offset_has_its_transactions(tm
     for isolation in ("read_uncommitted", "read_committed"):
         scan = kbat.scan(parts, columns=["offset"], on_corrupt="skip", isolation=isolation)
         assert scan.to_pyarrow()["offset"].to_pylist() == expected
+        assert scan.stats is not None
         assert scan.stats.batches_skipped == 1

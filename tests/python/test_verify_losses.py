@@ -58,7 +58,7 @@ def test_zeros_to_which_an_index_points_are_an_error(logs: Path) -> None:
     log.write_bytes(bytes(size))
     [(severity, message, _)] = findings(log.parent, "zero_tail")
     assert severity == "error"
-    assert message.endswith("the index has entries there: the batches were lost, not only not yet written")
+    assert message.endswith("but the index points to batches there: they are lost")
 
 
 @pytest.mark.parametrize(("is_last", "severity"), [(True, "info"), (False, "warning")])

@@ -14,7 +14,7 @@ _MAX_LINE_LEN = 512 << 20
 _PIECE_LEN = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 # Seconds since the epoch from 2017 to 2033, which `kbat.LogWriter` refuses too.
-_SECONDS = range(1_500_000_000, 2_000_000_000)
+SECONDS = range(1_500_000_000, 2_000_000_000)
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -149,8 +149,9 @@ def _row(fields: dict[str, Any]) -> Row:
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
     if timestamp is None:
         timestamp = output.NO_TIMESTAMP
-    if "offset" not in fields:  # records of a log have the timestamps that they have
-        refuse_seconds(timestamp)
+    # records of a log have the timestamps that they have
+    if timestamp in SECONDS and "offset" not in fields:
+        raise ValueError(seconds_message(timestamp))
     if timestamp_type is None and timestamp != output.NO_TIMESTAMP:
         timestamp_type = _CREATE_TIME
     return Row(
@@ -165,11 +166,9 @@ def _row(fields: dict[str, Any]) -> Row:
     )
 
 
-def refuse_seconds(timestamp: int | None) -> None:
-    """Refuse a timestamp that looks like seconds instead of milliseconds."""
-    if timestamp is not None and timestamp in _SECONDS:
-        message = f"timestamp {timestamp} looks like seconds since the epoch: write milliseconds, {timestamp * 1000}"
-        raise ValueError(message)
+def seconds_message(timestamp: int) -> str:
+    """Return the error about a timestamp in seconds."""
+    return f"timestamp {timestamp} looks like seconds since the epoch: write milliseconds, {timestamp * 1000}"
 
 
 def _batch(fields: dict[str, Any]) -> BatchRow:

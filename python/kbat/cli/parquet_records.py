@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kbat.cli import output
-from kbat.cli.json_records import Row, refuse_seconds
+from kbat.cli.json_records import SECONDS, Row, seconds_message
 from kbat.cli.location import Location
 from kbat.cli.options import MAX_PARTITION
 from kbat.cli.record_input import RecordInput, opened
@@ -18,6 +19,8 @@ from kbat.cli.record_input import RecordInput, opened
 _COLUMNS = ("key", "value", "timestamp", "headers", "offset")
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 _ROWS = 65_536
+# The shortest integers that can be a time in seconds, in bits.
+_SECONDS_BITS = 32
 # Kafka's numbers, which `kbat.write_parquet` writes, and the texts of `kbat cat`.
 _NO_TYPE = -1
 _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime", "CreateTime": "CreateTime", "LogAppendTime": "LogAppendTime"}
@@ -118,14 +121,14 @@ def check_timestamps(piece: Piece) -> None:
         ValueError: There is such a number. The message has the number of the row.
     """
     column = piece.batch.column("timestamp")
-    if not pa.types.is_integer(column.type):
+    if not pa.types.is_integer(column.type) or column.type.bit_width < _SECONDS_BITS:
         return
-    for row, timestamp in enumerate(column.to_pylist(), piece.first_row):
-        try:
-            refuse_seconds(timestamp)
-        except ValueError as error:
-            message = f"row {row}: {error}"
-            raise ValueError(message) from None
+    start, stop = (pa.scalar(one, column.type) for one in (SECONDS.start, SECONDS.stop))
+    is_seconds = pc.and_(pc.greater_equal(column, start), pc.less(column, stop))
+    row = pc.index(is_seconds, value=True).as_py()
+    if row >= 0:
+        message = f"row {piece.first_row + row}: {seconds_message(column[row].as_py())}"
+        raise ValueError(message)
 
 
 def is_plain(batch: pa.RecordBatch) -> bool:

@@ -268,11 +268,16 @@ impl Segment {
         if SegmentTail::is_being_written(&file, place, last.stored_base_offset, self.limits())? {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
         }
+        self.verify_crc(last)?;
+        Ok(last.next_offset())
+    }
+
+    /// Reads a batch, and fails if its checksum is wrong.
+    pub(crate) fn verify_crc(&self, header: &BatchHeader) -> Result<()> {
         let mut bytes = Vec::new();
         let mut reader = self.headers()?;
-        let batch = reader.read_batch(last, &mut bytes)?;
-        batch.verify_crc().map_err(|error| self.location().locate(error))?;
-        Ok(batch.next_offset())
+        let batch = reader.read_batch(header, &mut bytes)?;
+        batch.verify_crc().map_err(|error| self.location().locate(error))
     }
 
     /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end,

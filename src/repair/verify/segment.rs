@@ -378,7 +378,7 @@ impl Visitor for SegmentCheck<'_, '_> {
                 "brokers copy only complete segments, so the copy is corrupt, and records may be missing",
             ),
             "zero_tail" if self.indexes.offset.as_ref().is_some_and(|check| check.points_before(end)) => {
-                (Severity::Error, "but the index has entries there: the batches were lost, not only not yet written")
+                (Severity::Error, "but the index points to batches there: they are lost")
             }
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
