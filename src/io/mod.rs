@@ -8,10 +8,12 @@ pub(crate) mod lock;
 mod page_cache;
 pub(crate) mod progress;
 mod read_at;
+pub(crate) mod same_file;
 mod source;
 pub(crate) mod staged;
 mod store;
 mod target;
+pub(crate) mod unfinished;
 pub(crate) mod unique;
 pub(crate) mod waiting;
 

@@ -12,21 +12,17 @@ use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
 use crate::io::location::{directory_of, refuse_url};
 use crate::io::lock::DirectoryLock;
+use crate::io::unfinished::{INSIDE, PARTIAL};
 #[cfg(feature = "python")]
 use crate::io::unique::file_exists;
 use crate::io::unique::{is_own_name, not_empty, own_name};
 
-/// Part of the name of an incomplete file or directory.
-const PARTIAL: &str = ".kbat-partial";
 /// Part of the name of an incomplete directory that is not locked yet.
 const BEGUN: &str = ".kbat-begun";
 /// Suffix of an incomplete directory. Kafka uses it for partitions that are about to be deleted, so neither kbat nor a
 /// broker treats the directory as a live partition, and a broker deletes the leftovers of a killed tool when it
 /// starts.
 const NOT_LIVE: &str = "-delete";
-/// Begins the name of an incomplete directory inside its target: Kafka only recognizes [`NOT_LIVE`] after the name of a
-/// partition.
-const INSIDE: &str = "kbat-0";
 /// The directory that a new file system contains.
 const LOST_AND_FOUND: &str = "lost+found";
 /// Largest length of a name to which a suffix is added, in bytes: file systems allow 255 in all.

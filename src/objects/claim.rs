@@ -9,10 +9,8 @@ use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt,
 use super::error::converted;
 use super::runtime::{repeated, wait};
 use crate::error::{Error, Result};
+use crate::io::unfinished::UPLOAD;
 use crate::io::unique::{not_empty, unique_name};
-
-/// The object that reserves a prefix while a result is uploaded to it. It stays if the upload fails.
-const CLAIM: &str = ".kbat-upload";
 
 /// Reserves a prefix without objects. A store that can't create an object only if it does not exist reserves nothing.
 ///
@@ -20,13 +18,13 @@ const CLAIM: &str = ".kbat-upload";
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the prefix is reserved or not empty; errors of
 /// the store.
 pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
-    let claim = prefix.clone().join(CLAIM);
+    let claim = prefix.clone().join(UPLOAD);
     match create(store, &claim)? {
         Created::Yes => {}
         Created::Unsupported => return Ok(()),
         Created::No => {
             return Err(Error::argument(format!(
-                "the object {CLAIM} shows that another upload to this prefix runs, or failed: name another prefix, or \
+                "the object {UPLOAD} shows that another upload to this prefix runs, or failed: name another prefix, or \
                  delete the objects of a failed one"
             )));
         }
@@ -50,7 +48,7 @@ pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
 /// # Errors
 /// The requests can't be sent.
 pub(super) fn release(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
-    let claim = prefix.clone().join(CLAIM);
+    let claim = prefix.clone().join(UPLOAD);
     let deleted = repeated(|| {
         let (store, claim) = (Arc::clone(store), claim.clone());
         wait(async move { store.delete(&claim).await })

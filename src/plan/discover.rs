@@ -199,8 +199,9 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
     for location in locations {
         let mut segments = Vec::new();
         for path in expand(location)? {
-            let Listing { segments: found, partitions: named, without_segments, misnamed, misnamed_logs } =
+            let Listing { segments: found, partitions: named, without_segments, misnamed, misnamed_logs, unfinished } =
                 list_location(&path, &|partition| selection.includes(partition))?;
+            discovery.warnings.extend(unfinished);
             let directories = found.iter().map(|segment| segment.path.directory()).chain(without_segments.clone());
             for directory in directories.collect::<BTreeSet<_>>() {
                 discovery.omissions.extend(directory.warnings()?);
@@ -209,10 +210,11 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
                 discovery.omissions.extend(warning_of_unlisted(&path, selection));
             }
             let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));
-            if found.is_empty() && !is_filtered {
+            if found.is_empty() && !is_filtered && (selection.is_everything() || without_segments.is_empty()) {
                 judge_empty(&path, &named, &mut discovery.warnings)?;
             } else {
                 warn_of_foreign(&without_segments, &mut discovery.warnings);
+                discovery.warnings.extend(warning_of_empty(&path, &without_segments).filter(|_| found.is_empty()));
             }
             if selection.is_everything() {
                 discovery.warnings.extend(misnamed.iter().map(warning_of_misnamed));
@@ -252,6 +254,13 @@ fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Ve
         format!("no partition in {} has a segment to read", path.display())
     });
     Ok(())
+}
+
+/// Warns of a location all of whose selected partitions have no segment.
+fn warning_of_empty(path: &Location, without_segments: &[Location]) -> Option<String> {
+    let names = some_of(without_segments.iter().map(Location::name));
+    (!without_segments.is_empty())
+        .then(|| format!("no selected partition in {} has a segment to read: {names}", path.display()))
 }
 
 /// Warns of selected partitions that are only in remote storage. With several locations, another one may have them.

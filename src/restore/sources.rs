@@ -48,10 +48,15 @@ impl Sources {
     /// does not exist, or if a partition is in several directories; I/O errors.
     pub(super) fn find(location: &Location, selection: &Selection) -> Result<Self> {
         let found = PartitionSearch::run(location)?;
-        if found.live.is_empty() && found.skipped.is_empty() {
+        if found.live.is_empty() && found.skipped.is_empty() && found.misnamed.is_none() {
             refuse_foreign_directory(location)?;
             let message = "no partition directory is here: they are named <topic>-<partition> and contain segments";
             return Err(Error::argument(message).with_path(location));
+        }
+        if let Some(misnamed) = found.misnamed.as_ref().filter(|_| selection.is_everything()) {
+            let message = "the directory contains segments, but its name is not that of a partition: rename it to \
+                           <topic>-<partition>, or select topics";
+            return Err(Error::argument(message).with_path(misnamed));
         }
         if !selection.is_everything() {
             let skipped = found.skipped.iter().map(|skipped| &skipped.partition);
@@ -118,6 +123,8 @@ fn why_not(partition: &TopicPartition, selection: &Selection) -> Option<&'static
 struct PartitionSearch {
     live: BTreeMap<TopicPartition, Vec<Location>>,
     skipped: Vec<SkippedPartition>,
+    /// A directory with segments whose name is not that of a partition.
+    misnamed: Option<Location>,
 }
 
 impl PartitionSearch {
@@ -172,11 +179,7 @@ impl PartitionSearch {
                 let reason = "the broker had deleted, moved or abandoned this copy".to_owned();
                 self.skipped.push(SkippedPartition { partition, path: directory.to_path_buf(), reason });
             }
-            None => {
-                let message = "the directory contains segments, but its name is not that of a partition: rename it to \
-                               <topic>-<partition>";
-                return Err(Error::argument(message).with_path(&directory));
-            }
+            None => self.misnamed = Some(directory),
         }
         Ok(Vec::new())
     }

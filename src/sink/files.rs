@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::io::same_file::is_same_file;
 use crate::store::names::LEADER_EPOCHS;
 
 #[cfg(test)]
@@ -148,20 +149,9 @@ fn move_to_new(file: &Path, target: &Path) -> Result<()> {
 /// Whether a name belongs to another file than `file`, which a driver that died may have linked to it.
 pub(super) fn is_other(target: &Path, file: &Path) -> bool {
     match (fs::metadata(target), fs::metadata(file)) {
-        (Ok(target), Ok(file)) => !is_same(&target, &file),
+        (Ok(target), Ok(file)) => !is_same_file(&target, &file),
         (target, _) => target.is_ok(),
     }
-}
-
-#[cfg(unix)]
-fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-#[cfg(not(unix))]
-fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
-    false
 }
 
 fn exists(target: &Path) -> Error {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::io::Location;
+use crate::io::unfinished::SPARK_JOB;
 use crate::log::LogDirectory;
 use crate::partitioner::murmur2;
 use crate::plan::Pairs;
@@ -79,7 +80,7 @@ impl WriteJob {
         finish_commits(target)?;
         let existing = existing_topics(target)?;
         let is_new = !target.exists();
-        let directory = target.join(format!(".kbat-{:032x}", random()));
+        let directory = target.join(format!("{SPARK_JOB}{:032x}", random()));
         at(&directory, fs::create_dir_all(&directory))?;
         let directory = text_of(&directory)?;
         Ok(Self { options: options.to_vec(), path, directory, overwrite, is_new, existing })

@@ -21,18 +21,16 @@ use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::atomic::{sync_directory, write_atomically};
 use crate::io::lock::DirectoryLock;
+use crate::io::unfinished::{COMMIT_PLAN, SPARK_JOB};
 use crate::log::PartitionLog;
 use crate::sink::files::{TargetLock, at, file_names, is_other, move_partition, remove_job, rename, step};
 use crate::store::names::{LogFile, LogFileKind};
 use crate::store::parse_partition_directory;
 
-/// The file with the plan, in the directory of a job.
-const PLAN: &str = "commit.json";
 /// The directory of a job in which the new partitions and segments are made.
 pub(super) const MADE: &str = "made";
 /// The directory of a job to which replaced partitions move.
 const REMOVED: &str = "removed";
-const JOB_PREFIX: &str = ".kbat-";
 
 /// A micro-batch of a streaming query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +88,7 @@ impl CommitPlan {
     /// # Errors
     /// I/O errors, whose note says if the write is committed nevertheless.
     pub(super) fn write(&self, path: &Path, job: &Path) -> Result<()> {
-        let file = job.join(PLAN);
+        let file = job.join(COMMIT_PLAN);
         at(&file, step("plan"))?;
         let written = write_atomically(&file, &serde_json::to_vec(self).map_err(Error::other)?);
         written
@@ -100,7 +98,7 @@ impl CommitPlan {
 
     /// The plan of a job; `None` if it has none.
     fn read(job: &Path) -> Result<Option<Self>> {
-        let file = job.join(PLAN);
+        let file = job.join(COMMIT_PLAN);
         let content = match fs::read(&file) {
             Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -188,7 +186,7 @@ impl CommitPlan {
 
 /// Whether a job's write is committed, although some files may not be moved yet.
 pub(super) fn is_committed(job: &Path) -> bool {
-    job.join(PLAN).exists()
+    job.join(COMMIT_PLAN).exists()
 }
 
 fn with_committed_note(error: Error, path: &Path, job: &Path) -> Error {
@@ -204,7 +202,7 @@ fn with_committed_note(error: Error, path: &Path, job: &Path) -> Error {
 pub(super) fn carry_out(path: &Path, job: &Path) -> Result<()> {
     let Some(plan) = CommitPlan::read(job)? else { return Ok(()) };
     plan.carry_out(path, job).map_err(|error| with_committed_note(error, path, job))?;
-    let file = job.join(PLAN);
+    let file = job.join(COMMIT_PLAN);
     at(&file, step("done").and_then(|()| fs::remove_file(&file)))
 }
 
@@ -237,6 +235,6 @@ fn committed_jobs(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let jobs = file_names(path)?.into_iter().filter(|name| name.starts_with(JOB_PREFIX)).map(|name| path.join(name));
+    let jobs = file_names(path)?.into_iter().filter(|name| name.starts_with(SPARK_JOB)).map(|name| path.join(name));
     Ok(jobs.filter(|job| is_committed(job)).collect())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
+use crate::io::unfinished::unfinished_write;
 use crate::store::contents::refuse_foreign_file;
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory, TopicPartition,
@@ -37,6 +38,16 @@ pub(crate) struct Listing {
     pub(crate) misnamed: Vec<Location>,
     /// Files beside segments that end with `.log`, but do not have the name of a segment.
     pub(crate) misnamed_logs: Vec<Location>,
+    /// Writes that are not complete.
+    pub(crate) unfinished: Vec<String>,
+}
+
+/// The contents of one directory.
+struct Folder {
+    segments: Vec<SegmentFile>,
+    /// Files beside the segments that end with `.log`, but do not have the name of a segment.
+    misnamed_logs: Vec<Location>,
+    unfinished: Option<String>,
 }
 
 /// Lists a location: a `.log` file, a partition directory, or a log directory (all partition directories in it).
@@ -51,7 +62,8 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
         refuse_other_files(path)?;
         return Ok(Listing { segments: vec![segment(path, status.len)], ..Listing::default() });
     }
-    let (own, misnamed_logs) = segments_in(path)?;
+    let Folder { segments: own, misnamed_logs, unfinished } = segments_in(path)?;
+    let unfinished = Vec::from_iter(unfinished);
     if !own.is_empty() {
         if let Some(partition) = partition_directories(path)?.first() {
             let message = format!(
@@ -60,9 +72,9 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
             );
             return Err(Error::argument(message).with_path(path));
         }
-        return Ok(Listing { segments: own, misnamed_logs, ..Listing::default() });
+        return Ok(Listing { segments: own, misnamed_logs, unfinished, ..Listing::default() });
     }
-    let mut listing = Listing::default();
+    let mut listing = Listing { unfinished, ..Listing::default() };
     let (mut directories, mut others) = (Vec::new(), Vec::new());
     for entry in path.entries()? {
         let Some(partition) = parse_partition_directory(entry.name()) else {
@@ -79,12 +91,13 @@ pub(crate) fn list_location(path: &Location, wanted: &dyn Fn(&TopicPartition) ->
     refuse_same_partition(&directories, wanted)?;
     for (partition, directory) in directories {
         if wanted(&partition) {
-            let (segments, misnamed_logs) = match segments_in(&directory) {
+            let Folder { segments, misnamed_logs, unfinished } = match segments_in(&directory) {
                 // a broker has deleted the partition since the directory was listed
                 Err(error) if error.is_not_found() && !is_listed(path, &directory)? => continue,
                 found => found?,
             };
             listing.misnamed_logs.extend(misnamed_logs);
+            listing.unfinished.extend(unfinished);
             if segments.is_empty() {
                 listing.without_segments.push(directory);
             }
@@ -178,14 +191,14 @@ pub(crate) fn segment_bases(directory: &Location) -> Result<Vec<i64>> {
     Ok(bases)
 }
 
-/// Lists the segments of a directory, and the files beside them that end with `.log` without the name of a segment.
-fn segments_in(directory: &Location) -> Result<(Vec<SegmentFile>, Vec<Location>)> {
+fn segments_in(directory: &Location) -> Result<Folder> {
     match settled(directory)? {
         (mut listed, None) => {
             let segments = live_segments(&listed)?;
+            let unfinished = unfinished_write(&listed);
             let is_misnamed = |name: &str| is_log_of_any_name(name) && parse_base_offset(name).is_none();
             listed.retain(|entry| !segments.is_empty() && is_misnamed(entry.name()));
-            Ok((segments, listed))
+            Ok(Folder { segments, misnamed_logs: listed, unfinished })
         }
         (_, Some(swap)) => {
             let error = Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned()));

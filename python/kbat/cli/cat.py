@@ -185,6 +185,9 @@ def cat(  # noqa: PLR0913 - one per option
             scan = kbat.scan(sources, **bounds, **chosen, **paths[0].options)
         printer.print(scan)
     printer.note_losses()
+    is_range = (offset, start_offset, end_offset, start_time, end_time) != (None,) * 5
+    if is_range and not (follow or key or grep or header):
+        printer.note_empty_range()
 
 
 def _check(*, as_json: bool, as_text: bool, output_format: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import kbat.results
 from kbat._core.text import write_records
+from kbat.cli import output
 from kbat.cli.losses import note_losses
 from kbat.cli.progress import progress
 
@@ -30,6 +31,7 @@ class Printer:
         # a bar beside a pipe would disturb the program at its end, such as `less`
         self._shows_progress = _is_to_file() and not is_followed
         self._is_first = True
+        self._has_printed = False
         self._lossy: list[kbat.results.ScanStats] = []
 
     @property
@@ -52,6 +54,7 @@ class Printer:
                 **self._form,
             )
         self._is_first = False
+        self._has_printed |= count > 0
         if self._left is not None:
             self._left -= count
         # a reader who follows a log waits for the rest of its last batch
@@ -62,6 +65,11 @@ class Printer:
     def note_losses(self) -> None:
         """Write a line about the bytes that were skipped to the standard error."""
         note_losses(*self._lossy)
+
+    def note_empty_range(self) -> None:
+        """Write a line to the standard error if nothing was printed."""
+        if not self._has_printed and not self.is_done:
+            output.note("kbat: no record is in this range of offsets and times")
 
     def _write(self, data: bytes) -> None:
         sys.stdout.buffer.write(data)

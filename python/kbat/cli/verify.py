@@ -36,6 +36,7 @@ _NO_HELP = {
     "snapshot_beyond_end",
     "file_name",
     "directory_name",
+    "unfinished_write",
     "compressed_segment",
     "duplicate_segment",
     # rebuild-indexes keeps a snapshot that can be read

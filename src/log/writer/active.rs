@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::options::LogWriterOptions;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
+use crate::io::same_file::is_same_file;
 use crate::log::index::{AbortedTransaction, SegmentIndexer};
 use crate::num::u64_of;
 use crate::store::names::{LogFile, LogFileKind};
@@ -155,7 +156,23 @@ impl ActiveSegment {
 
     /// Flushes batches to disk.
     pub(super) fn sync_log(&self) -> Result<()> {
-        self.log.sync_data().map_err(|error| Error::from(error).with_path(&self.path))
+        self.log.sync_data().map_err(|error| Error::from(error).with_path(&self.path))?;
+        self.check_place()
+    }
+
+    /// Refuses a `.log` that is no longer at its path: what was written would be lost, or in another directory.
+    fn check_place(&self) -> Result<()> {
+        let is_there = || match fs::metadata(&self.path) {
+            Ok(found) => Ok(!cfg!(unix) || is_same_file(&found, &self.log.metadata()?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        };
+        if is_there().map_err(|error| Error::from(error).with_path(&self.path))? {
+            return Ok(());
+        }
+        let message = "the segment was moved, replaced or deleted while the writer had it open: open a new writer, and \
+                       append again what this path must contain";
+        Err(Error::from(io::Error::new(io::ErrorKind::NotFound, message)).with_path(&self.path))
     }
 
     /// Writes the buffered index entries.
@@ -169,6 +186,7 @@ impl ActiveSegment {
             self.time_index.push(&entry.encode(self.base_offset)?)?;
         }
         self.log.sync_all().map_err(|error| Error::from(error).with_path(&self.path))?;
+        self.check_place()?;
         self.write_indexes()?;
         self.indexes().into_iter().try_for_each(|index| index.sync())
     }

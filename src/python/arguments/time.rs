@@ -52,6 +52,11 @@ fn rounded(object: &Bound<'_, PyAny>, rounding: Rounding) -> PyResult<i64> {
                 format!("{text} is not a time: write ISO 8601 with a time zone, such as 2026-11-22T10:00:00Z");
             PyValueError::new_err(message)
         })?;
+        if parsed.getattr("tzinfo")?.is_none() {
+            let (text, moment) = (object.repr()?, parsed.call_method0("isoformat")?);
+            let message = format!("{text} has no time zone; for UTC write {moment}Z");
+            return Err(PyValueError::new_err(message));
+        }
         return of_datetime(&parsed, &module, rounding);
     }
     if !object.is_instance(&class)? {
@@ -66,7 +71,7 @@ fn rounded(object: &Bound<'_, PyAny>, rounding: Rounding) -> PyResult<i64> {
 
 fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>, rounding: Rounding) -> PyResult<i64> {
     if datetime.getattr("tzinfo")?.is_none() {
-        let message = "a time without a time zone is ambiguous: add one, such as Z, +02:00 or tzinfo=timezone.utc";
+        let message = "a datetime without a time zone is ambiguous: set one, such as tzinfo=datetime.timezone.utc";
         return Err(PyValueError::new_err(message));
     }
     let utc = module.getattr("timezone")?.getattr("utc")?;

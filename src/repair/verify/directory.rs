@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
+use crate::io::unfinished::SPARK_JOB;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::MetaProperties;
 use crate::log::inventory::name_of;
 use crate::repair::verify::checkpoints::Checkpoints;
-use crate::repair::verify::partition::{check_partition, is_unreadable, unreadable};
+use crate::repair::verify::partition::{check_partition, check_unfinished, is_unreadable, unreadable};
 use crate::repair::verify::report::{Report, Severity};
 use crate::store::listing::SAME_PARTITION;
 use crate::store::names::{
     DirectoryState, PartitionDirectory, TopicPartition, is_beside_partitions, parse_partition_directory,
 };
 
-/// Start of the name of a Spark write's working directory.
-const SPARK_JOB: &str = ".kbat-";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
 
@@ -41,6 +40,7 @@ pub(crate) fn check_directory(
     if !path.is_layout() {
         check_meta(path, report);
     }
+    check_unfinished(path, &path.entries()?, report);
     // before the logs, which may become longer in the meantime
     let checkpoints = Checkpoints::read(path);
     let (mut ends, mut seen, mut named) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
@@ -76,8 +76,7 @@ pub(crate) fn check_directory(
             None if is_beside_partitions(&name) => {}
             None if name.starts_with(SPARK_JOB) => {
                 let message = "the working directory of a Spark write that is running or was killed; a broker does \
-                    not start with it: if no write is running, repeat the write if the directory contains a \
-                    commit.json, otherwise remove the directory";
+                    not start with it: if no write is running, remove the directory, unless it contains a commit.json";
                 report.about(Severity::Error, "directory_name", &directory, message);
             }
             None if holds_partitions(&directory)? => {

@@ -83,7 +83,9 @@ fn verify_file(path: &Location, limits: &Limits, progress: &mut Progress<'_>, re
     // if the directory cannot be listed, no next segment is known
     let is_last =
         base_offset.is_none_or(|base_offset| !next_segment_base(path, base_offset).is_ok_and(|next| next.is_some()));
-    segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)
+    segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)?;
+    log.judge(report);
+    Ok(())
 }
 
 /// Whether a directory is a partition directory rather than a log directory.

@@ -5,6 +5,7 @@ use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::unfinished::unfinished_write;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
@@ -62,9 +63,8 @@ pub(crate) fn check_partition(
     };
     let mut log = LogState { states: ProducerStates::new(), replayed: start_offset == 0, ..LogState::default() };
     let last_base = logs.last().map(|(base, _)| *base);
-    let mut gaps = Vec::new();
     for (base_offset, path) in &logs {
-        between(*base_offset, path, &log, &mut gaps, report);
+        between(*base_offset, path, &mut log, report);
         check_snapshot(&inventory, *base_offset, &mut log, report);
         log.states.set_end_offset(*base_offset);
         log.end_offset = log.end_offset.max(Some(*base_offset));
@@ -75,13 +75,10 @@ pub(crate) fn check_partition(
             (log.replayed, log.end_offset) = (false, None);
         }
     }
-    for gap in gaps {
-        let severity = if log.compacted { Severity::Info } else { gap.severity };
-        report.add(Finding { severity, ..gap });
-    }
     // the end is unknown if the last segment can't be read
     let end_offset = log.end_offset.unwrap_or(i64::MAX);
     check_snapshot(&inventory, end_offset, &mut log, report);
+    log.judge(report);
     check_stray_snapshots(&inventory, &logs, end_offset, report);
     check_epochs(directory, &log, end_offset, report);
     check_metadata(directory, report);
@@ -138,7 +135,15 @@ fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
     for path in compressed_alone(&listed) {
         report.about(Severity::Error, "compressed_segment", path, COMPRESSED);
     }
+    check_unfinished(directory, &listed, report);
     Ok(())
+}
+
+/// Reports a write that has not completed the directory.
+pub(crate) fn check_unfinished(directory: &Path, listed: &[Location], report: &mut Report) {
+    if let Some(message) = unfinished_write(listed) {
+        report.about(Severity::Error, "unfinished_write", directory, message);
+    }
 }
 
 /// Reports the corrupt output of a compaction, with which a broker would replace complete segments.
@@ -198,9 +203,9 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
     }
 }
 
-/// Compares a segment's base offset with the end of the previous segment. Gaps are judged after the whole log has been
-/// read.
-fn between(base_offset: i64, path: &Path, log: &LogState, gaps: &mut Vec<Finding>, report: &mut Report) {
+/// Compares a segment's base offset with the end of the previous segment. A gap is added to the findings that are normal
+/// in a compacted log.
+fn between(base_offset: i64, path: &Path, log: &mut LogState, report: &mut Report) {
     let Some(expected) = log.end_offset.filter(|expected| *expected != base_offset) else { return };
     let (path, offset) = (path.to_path_buf(), Some(base_offset));
     if expected > base_offset {
@@ -215,11 +220,11 @@ fn between(base_offset: i64, path: &Path, log: &LogState, gaps: &mut Vec<Finding
     let lost = base_offset.saturating_sub(1);
     let offsets = offsets_are(expected, lost);
     let message = format!("{offsets} in no segment: normal after compaction or salvage, otherwise a file is missing");
-    gaps.push(Finding { severity, kind, path, position: None, offset, message });
+    log.of_compaction.push(Finding { severity, kind, path, position: None, offset, message });
 }
 
 /// Compares the snapshot at an offset with the replayed producers. If these are unknown, the replay starts with the
-/// snapshot.
+/// snapshot. A difference is added to the findings that are normal in a compacted log.
 fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut LogState, report: &mut Report) {
     let Some(path) = inventory.files.get(&LogFile::live(offset, LogFileKind::ProducerSnapshot)) else { return };
     let snapshot = match ProducerSnapshot::read(path) {
@@ -241,10 +246,10 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut LogState, report
     let known: HashMap<i64, &ProducerEntry> = known.entries.iter().map(|entry| (entry.producer_id, entry)).collect();
     let different = snapshot.entries.iter().find(|entry| known.get(&entry.producer_id) != Some(entry));
     if let Some(entry) = different {
-        let severity = if log.compacted { Severity::Info } else { Severity::Warning };
         let producer = entry.producer_id;
         let message = format!("the state of producer {producer} differs from the log: normal in a compacted log");
-        report.about(severity, "snapshot_mismatch", path, message);
+        let (severity, kind, path) = (Severity::Warning, "snapshot_mismatch", path.to_path_buf());
+        log.of_compaction.push(Finding { severity, kind, path, position: None, offset: None, message });
     }
 }
 

@@ -33,9 +33,20 @@ pub(crate) struct LogState {
     pub(crate) epochs: Vec<(i32, i64)>,
     /// Producers with transactional data after their last marker.
     pub(crate) with_data: HashSet<i64>,
+    /// Findings that are normal in a compacted log.
+    pub(crate) of_compaction: Vec<Finding>,
 }
 
 impl LogState {
+    /// Adds the findings that are normal in a compacted log to the report. The evidence of compaction may be in any
+    /// segment, so all must have been read.
+    pub(crate) fn judge(&mut self, report: &mut Report) {
+        for finding in std::mem::take(&mut self.of_compaction) {
+            let severity = if self.compacted { Severity::Info } else { finding.severity };
+            report.add(Finding { severity, ..finding });
+        }
+    }
+
     /// Notes the transactional data of a batch. For a marker, returns whether there was any data before it.
     fn note_data(&mut self, header: &BatchHeader) -> bool {
         if header.is_control() {
@@ -323,13 +334,13 @@ impl SegmentCheck<'_, '_> {
             let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
-        let severity = if self.log.compacted { Severity::Info } else { Severity::Warning };
         let is_unknown =
             |entry: &&AbortedTransaction| marked.get(&key(entry)).is_none_or(|&first| first < entry.first_offset);
         for unknown in entries.iter().filter(is_unknown) {
             let message = "no marker aborts this transaction: normal if compaction removed the marker".to_owned();
-            let (path, offset, kind) = (path.to_path_buf(), Some(unknown.last_offset), "aborted_transaction_unknown");
-            self.report.add(Finding { severity, kind, path, position: None, offset, message });
+            let (path, offset) = (path.to_path_buf(), Some(unknown.last_offset));
+            let (severity, kind) = (Severity::Warning, "aborted_transaction_unknown");
+            self.log.of_compaction.push(Finding { severity, kind, path, position: None, offset, message });
         }
     }
 
@@ -357,9 +368,7 @@ impl Visitor for SegmentCheck<'_, '_> {
             }
             check.batch(batch, max_timestamp, before, self.report)?;
         }
-        if batch.delete_horizon_ms().is_some() || (batch.magic() >= 2 && batch.record_count() == Some(0)) {
-            self.log.compacted = true;
-        }
+        self.log.compacted |= is_compacted(batch);
         self.max_timestamp = self.max_timestamp.max(batch.max_timestamp());
         self.last_offset = self.last_offset.max(Some(batch.last_offset()));
         self.log.end_offset = Some(batch.next_offset());
@@ -409,6 +418,13 @@ impl Visitor for SegmentCheck<'_, '_> {
     fn next_offset(&self) -> Option<i64> {
         self.floor.least()
     }
+}
+
+/// Whether compaction removed records of a batch: producers write one for each of its offsets.
+fn is_compacted(batch: &Batch<'_>) -> bool {
+    let offsets = batch.next_offset().saturating_sub(batch.header().stored_base_offset);
+    let is_sparse = batch.record_count().is_some_and(|count| i64::from(count) < offsets);
+    batch.delete_horizon_ms().is_some() || (batch.magic() >= 2 && is_sparse)
 }
 
 /// Properties of the records of a batch.
