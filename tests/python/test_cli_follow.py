@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -263,3 +264,20 @@ def test_records_are_printed_once_if_a_later_segment_is_deleted_meanwhile(
     monkeypatch.setattr(steps._follower, "_scan", deleting)  # noqa: SLF001 - of this test
     assert steps.step(monkeypatch)[0] == ["0@0", "0@1", "0@2"]
     assert steps.step(monkeypatch) == (["0@5"], "")
+
+
+def test_what_is_skipped_is_reported_at_once_and_only_once(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(1, 1, 1)
+    content = bytearray(log.segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.segment.write_bytes(content)
+    with process("cat", tmp_path, "-F", "--on-corrupt", "skip") as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert [json.loads(running.stdout.readline())["offset"] for _ in range(2)] == [0, 2]
+        assert "kbat: skipped 1 corrupt range" in running.stderr.readline()
+        log.append(1)
+        assert json.loads(running.stdout.readline())["offset"] == 3
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read() == "kbat: interrupted\n"

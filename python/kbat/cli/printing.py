@@ -57,9 +57,10 @@ class Printer:
         self._has_printed |= count > 0
         if self._left is not None:
             self._left -= count
-        # a reader who follows a log waits for the rest of its last batch
-        if scan.stats is not None and (scan.stats.batches_skipped or not self._is_followed):
+        if scan.stats is not None and not self._is_followed:
             self._lossy.append(scan.stats)
+        elif scan.stats is not None and scan.stats.batches_skipped:
+            note_losses(scan.stats)  # at once: only a signal ends such a reader, who waits for the rest of the last batch
         return next_offset
 
     def note_losses(self) -> None:
