@@ -30,4 +30,6 @@ pub use uuid::Uuid;
 pub(crate) use window::BatchMemory;
 #[cfg(feature = "plan")]
 pub(crate) use writer::max_open_logs;
+#[cfg(feature = "python")]
+pub(crate) use writer::of_parent;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

@@ -227,6 +227,40 @@ writer.close()
     assert offsets(tmp_path / "orders-0") == [0]
 
 
+def test_a_child_that_is_forked_while_another_thread_writes_does_not_wait(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys, threading
+import kbat
+writer = kbat.LogWriter(sys.argv[1], batch_size=1, sync="always")
+ended = threading.Event()
+
+def write():
+    while not ended.is_set():
+        writer.append(b"parent", b"", timestamp=-1)
+
+thread = threading.Thread(target=write)
+thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            writer.append(b"child", b"", timestamp=-1)
+        except ValueError as error:
+            os._exit("after forking" in str(error))
+        os._exit(2)
+    status = os.waitpid(child, 0)[1]
+    if status != 1 << 8:
+        break
+ended.set()
+thread.join()
+writer.close()
+print(status >> 8, status & 0xff)
+"""
+    code, printed, errors = run(script, tmp_path / "orders-0")
+    assert (code, printed.split()) == (0, ["1", "0"]), errors
+
+
 _FORKED_ITERATOR = """
 import os, signal, sys
 import kbat

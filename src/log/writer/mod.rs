@@ -340,8 +340,7 @@ impl LogWriter {
 
     fn check_usable(&self) -> Result<()> {
         if !self.lock.is_own() {
-            let message = "the LogWriter was opened by the parent of this process: open the directory after forking";
-            return Err(Error::argument(message).with_path(&self.directory));
+            return Err(of_parent(&self.directory));
         }
         if self.failed {
             let message = "an earlier write failed: open the directory again, which removes an incomplete batch";
@@ -349,6 +348,12 @@ impl LogWriter {
         }
         Ok(())
     }
+}
+
+/// The error for a writer that this process has from the one that forked it.
+pub(crate) fn of_parent(directory: &Path) -> Error {
+    let message = "the LogWriter was opened by the parent of this process: open the directory after forking";
+    Error::argument(message).with_path(directory)
 }
 
 fn not_whole() -> Error {

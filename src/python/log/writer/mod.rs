@@ -4,7 +4,7 @@ pub(crate) mod records;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use pyo3::types::PyTuple;
 
 use crate::compression::Compression;
 use crate::format::record::NewHeader;
-use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};
+use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy, of_parent};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::names::uuid;
 use crate::python::arguments::record::{OwnedHeader, borrowed, own_headers};
@@ -76,6 +76,8 @@ fn max_open_logs() -> usize {
 pub(crate) struct PyLogWriter {
     /// `None` once it is closed.
     writer: Mutex<Option<LogWriter>>,
+    /// The process that opened it.
+    process: u32,
     directory: PathBuf,
     start_offset: i64,
     truncated_bytes: u64,
@@ -118,7 +120,13 @@ impl PyLogWriter {
         };
         let writer = py.detach(|| LogWriter::open(&directory, options)).or_raise(py)?;
         let (start_offset, truncated_bytes) = (writer.start_offset(), writer.truncated_bytes());
-        Ok(Self { writer: Mutex::new(Some(writer)), directory, start_offset, truncated_bytes })
+        Ok(Self {
+            writer: Mutex::new(Some(writer)),
+            process: std::process::id(),
+            directory,
+            start_offset,
+            truncated_bytes,
+        })
     }
 
     /// Path of the directory.
@@ -161,8 +169,8 @@ impl PyLogWriter {
 
     /// Whether the writer is closed.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| Ok(self.lock()?.is_none())).or_raise(py)
     }
 
     /// Append a record. The writer groups records into batches.
@@ -240,9 +248,7 @@ impl PyLogWriter {
     ///     OSError: Writing failed.
     ///     ValueError: An earlier write failed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let close =
-            || self.writer.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), LogWriter::close);
-        py.detach(close).or_raise(py)
+        py.detach(|| self.lock()?.take().map_or(Ok(()), LogWriter::close)).or_raise(py)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -274,11 +280,18 @@ impl PyLogWriter {
         py: Python<'_>,
         work: impl FnOnce(&mut LogWriter) -> crate::error::Result<T> + Send,
     ) -> PyResult<T> {
-        let done = py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
-        match done {
-            Some(done) => done.or_raise(py),
+        match py.detach(|| self.lock()?.as_mut().map(work).transpose()).or_raise(py)? {
+            Some(done) => Ok(done),
             None => Err(PyValueError::new_err("the writer is closed")),
         }
+    }
+
+    /// Waits for the lock. In a forked process, no thread might ever release it.
+    fn lock(&self) -> crate::error::Result<MutexGuard<'_, Option<LogWriter>>> {
+        if self.process != std::process::id() {
+            return Err(of_parent(&self.directory));
+        }
+        Ok(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
