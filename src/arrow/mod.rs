@@ -21,6 +21,7 @@ mod schema;
 mod source;
 mod stats;
 mod transactions;
+mod units;
 mod views;
 mod walk;
 mod workers;

@@ -18,17 +18,15 @@ use std::time::{Duration, Instant};
 
 use arrow_schema::SchemaRef;
 
-use crate::arrow::ahead::{NextFiles, Splitter};
 use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::{ProgressCallback, go_on};
-use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::options::ScanOptions;
 use crate::arrow::scan::ArrowScan;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::transactions::Transactions;
+use crate::arrow::units::{RemainingWork, Unit};
 use crate::arrow::workers;
 use crate::error::{Error, Result};
-use crate::io::{OpenedFile, PositionedFile};
 
 /// How long the caller waits for an Arrow batch between two calls of its callback.
 const CALLBACK_INTERVAL: Duration = Duration::from_millis(50);
@@ -99,92 +97,6 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// The remaining work.
-struct RemainingWork {
-    /// Sources that have not been split into units.
-    sources: std::vec::IntoIter<ScanSource>,
-    /// Units that no thread has taken.
-    units: VecDeque<ScanSource>,
-    /// The file of those units: a file that replaces it during the scan has other batches at their positions.
-    file: Option<PositionedFile>,
-    /// The source in a store whose units come before those.
-    splitter: Option<Splitter>,
-    next_files: NextFiles,
-    transactions: Transactions,
-}
-
-/// What a thread decodes.
-struct Unit {
-    source: ScanSource,
-    /// The file, if it is open.
-    opened: Option<OpenedFile>,
-    /// Why nothing is read.
-    error: Option<Error>,
-}
-
-impl Unit {
-    fn new(source: ScanSource, opened: Option<OpenedFile>) -> Self {
-        Self { source, opened, error: None }
-    }
-}
-
-impl RemainingWork {
-    /// The next unit. A source is split into units when its turn comes.
-    fn next(&mut self, options: &ScanOptions, part_bytes: u64) -> Option<Unit> {
-        loop {
-            if let Some(splitter) = &mut self.splitter {
-                let unit = splitter.next(part_bytes, &options.limits);
-                self.next_files.request(splitter.spare_requests(), self.sources.as_slice(), &options.bounds());
-                if let Some((source, file)) = unit {
-                    return Some(Unit::new(source, file));
-                }
-                self.splitter = None;
-            }
-            if let Some(unit) = self.units.pop_front() {
-                let Some(file) = &self.file else { return Some(Unit::new(unit, None)) };
-                let end = if unit.window.1 == u64::MAX { unit.window.0 } else { unit.window.1 };
-                let error = file.check_not_truncated(end).err();
-                return Some(Unit { source: unit, opened: file.reopened().map(OpenedFile::from), error });
-            }
-            let mut source = self.sources.next()?;
-            let file = self.next_files.take();
-            if options.isolation == Isolation::ReadCommitted
-                && !options.bounds().pass_over_segment(source.base_offset, source.next_base)
-            {
-                match self.transactions.around(&source, self.sources.as_slice(), options) {
-                    Ok(committed) => source.committed = Some(committed),
-                    Err(error) => {
-                        self.sources = Vec::new().into_iter(); // it ends the scan
-                        return Some(Unit { source, opened: None, error: Some(error) });
-                    }
-                }
-            }
-            if !can_split(options) {
-                return Some(Unit::new(source, None));
-            }
-            if source.is_local() {
-                let is_split = source.byte_len() > part_bytes;
-                self.file = source.path().filter(|_| is_split).and_then(|path| path.open().ok());
-                self.units.extend(source.parts(part_bytes, options));
-                continue;
-            }
-            if source.is_read_whole(&options.bounds()) {
-                self.splitter = Splitter::new(&source, file);
-            }
-            if self.splitter.is_none() {
-                return Some(Unit::new(source, None));
-            }
-        }
-    }
-}
-
-/// Whether sources may be split. Transactions, and resuming after corruption, depend on the complete source. Splitting
-/// reads through the page cache.
-fn can_split(options: &ScanOptions) -> bool {
-    let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = options;
-    *isolation == Isolation::ReadUncommitted && *on_corrupt == OnCorrupt::Fail && !leave_page_cache
-}
-
 #[derive(Default)]
 struct LaneQueue {
     /// The unit of the first lane.
@@ -250,7 +162,7 @@ impl Shared {
             self.filled.notify_one();
             return None;
         };
-        state.lanes.push_back(Lane { len: unit.source.byte_len(), ..Lane::default() });
+        state.lanes.push_back(Lane { len: unit.byte_len(), ..Lane::default() });
         Some((number, unit))
     }
 
@@ -295,7 +207,7 @@ impl Shared {
 
     /// Decodes units until none are left.
     fn work(self: &Arc<Self>) {
-        while let Some((unit, Unit { source, opened, error })) = self.take_unit() {
+        while let Some((unit, Unit { sources, opened, error })) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
             if let Some(error) = error {
                 self.give(unit, Err(error), ScanStats::default());
@@ -304,7 +216,7 @@ impl Shared {
             let watched = Arc::clone(self);
             let callback: ProgressCallback =
                 Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
-            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(callback)).with_opened(opened);
+            let mut scan = ArrowScan::watched(sources, self.options.clone(), Some(callback)).with_opened(opened);
             while let Some(next) = scan.next() {
                 if !self.give(unit, next, scan.stats()) {
                     return;
@@ -387,14 +299,7 @@ impl ParallelScan {
     ) -> Self {
         let schema = options.schema();
         let shared = Shared {
-            plan: Mutex::new(RemainingWork {
-                sources: sources.into_iter(),
-                units: VecDeque::new(),
-                file: None,
-                splitter: None,
-                next_files: NextFiles::default(),
-                transactions: Transactions::default(),
-            }),
+            plan: Mutex::new(RemainingWork::new(sources)),
             options,
             parallelism,
             state: Mutex::default(),

@@ -8,9 +8,10 @@ use crate::slices::Slices;
 /// Initial size of the buffer.
 const INITIAL_LEN: usize = 64 << 10;
 /// The buffer doubles up to this size. A larger buffer grows by a higher factor, because copying needs both the old and
-/// the new one, and the allocator may keep the freed memory for some time.
+/// the new one, and the allocator may keep the freed memory for some time. All of it may be written: an allocator that
+/// reuses memory zeroes it.
 const LARGE_LEN: usize = 16 << 20;
-const LEAP: usize = 64;
+const LEAP: usize = 4;
 /// Maximum bytes that codecs store after their output, so that a buffer of the limit's size need not grow for them.
 const BESIDE_LEN: usize = 128 << 10;
 
@@ -98,8 +99,7 @@ impl<'b> Output<'b> {
         let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN).min(self.limit).max(wanted);
         let leap = self.buffer.len().saturating_mul(LEAP).min(most);
         let len = if doubled > LARGE_LEN { doubled.max(leap) } else { doubled };
-        // the system zeroes pages on first write; a new vector has the exact size, while growing a vector may allocate
-        // twice as much
+        // a new vector has the exact size, while growing a vector may allocate twice as much
         let mut longer = vec![0; len];
         let filled = self.filled.min(self.buffer.len());
         if let (Some(to), Some(from)) = (longer.get_mut(..filled), self.buffer.get(..filled)) {

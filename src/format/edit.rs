@@ -40,7 +40,8 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
         }
         (false, _) => base_offset,
         (true, 0) => {
-            let message = "the offsets of a compressed set of magic 0 are in its compressed bytes: build the set again";
+            let message = "the offsets of a compressed set of magic 0 are in its compressed bytes: build the set with the \
+                           right offsets, and keep them";
             return Err(Error::argument(message));
         }
         (true, _) => {

@@ -239,6 +239,15 @@ impl Stream {
         let mut known: BTreeSet<&PartitionName> = logs.iter().map(|log| &log.partition).collect();
         let read = self.target.iter().flatten().filter(|(partition, end)| start.get(*partition) >= Some(*end));
         known.extend(read.map(|(partition, _)| partition));
+        let back: Vec<&PartitionName> =
+            self.gone.iter().filter(|partition| known.contains(partition) && start.contains_key(*partition)).collect();
+        if !back.is_empty() {
+            self.warnings.push(format!(
+                "kbat: {} can be read again; the query continues at the offset that it had reached there, also if the \
+                 topic was created again, so that its first records are not read",
+                some_of(&back)
+            ));
+        }
         let gone: Vec<&PartitionName> = start.keys().filter(|partition| !known.contains(partition)).collect();
         let options = &self.read.options;
         let is_new = gone.iter().any(|partition| !self.gone.contains(*partition));

@@ -296,10 +296,10 @@ impl Salvage<'_, '_> {
         Ok(self.report)
     }
 
-    /// The offset of the next batch if there is no gap before it. `None` before the first batch of a file not named
-    /// after an offset.
+    /// The offset of the next batch if no gap is before it, other than one before the segment. `None` before the first
+    /// batch of a file not named after an offset.
     fn expected_offset(&self) -> Option<i64> {
-        self.end_offset.or(self.source.as_ref().and_then(|source| source.base_offset))
+        self.end_offset.max(self.source.as_ref().and_then(|source| source.base_offset))
     }
 
     /// Returns why the offsets of a batch are invalid, if they are.

@@ -105,6 +105,8 @@ pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
     let found = search.directory(path, SEARCH_DEPTH)?;
     let is_telling = |found: &Foreign| !matches!(found, Foreign::Other(_, None | Some(TEXT_FILE)));
     let what = match (found, search.cut) {
+        // its partitions have segments that can't be read, or are not wanted
+        (Some(Foreign::Log(log)), _) if log.path() == path.path() => return Ok(()),
         (Some(found), cut) if cut.is_none() || is_telling(&found) => found.describe(path),
         (_, Some(cut)) if !has_partitions(path)? => cut,
         _ => return Ok(()),

@@ -454,3 +454,34 @@ def test_salvage_names_the_transactions_whose_ends_may_be_lost(tmp_path: Path) -
     assert str(dropped).endswith("the end of the transaction of producer 7 from offset 3 on may be among them")
     (listed,) = [json.loads(line) for line in (tmp_path / "out" / "holes.jsonl").read_text().splitlines()]
     assert listed["open_transactions"] == [[7, 3]]
+
+
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+@pytest.mark.parametrize("gap", [2**31 - 4, 2**31, 3_000_000_000])
+def test_salvage_keeps_the_batches_after_damage_behind_a_large_gap(tmp_path: Path, damaged: int, gap: int) -> None:
+    source = tmp_path / "orders-0"
+    with kbat.LogWriter(source) as writer:
+        for base in (7, *range(8 + gap, 14 + gap)):
+            builder = kbat.BatchBuilder(base_offset=base)
+            builder.append(b"k", b"v", timestamp=1)
+            writer.append_batch(builder.finish(), keep_offsets=True)
+    segment = max(source.glob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 6 * damaged + 65] ^= 1
+    segment.write_bytes(content)
+    report = kbat.salvage(source, tmp_path / "out-0")
+    kept = kbat.scan(tmp_path / "out-0", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
+    assert kept == [7, *(8 + gap + number for number in range(6) if number != damaged)]
+    assert report.end_offset == 14 + gap
+
+
+def test_verify_knows_that_converted_batches_have_no_leader_epoch(tmp_path: Path) -> None:
+    place = tmp_path / "orders-0"
+    with kbat.LogWriter(place, leader_epoch=3) as writer:
+        writer.append(None, b"a", timestamp=1)
+        for epoch in (-1, 2):
+            builder = kbat.BatchBuilder(base_offset=writer.end_offset, partition_leader_epoch=epoch)
+            builder.append(None, b"b", timestamp=1)
+            writer.append_batch(builder.finish(), keep_offsets=True)
+    found = [one.message for one in kbat.verify(place).findings if one.kind == "leader_epoch_order"]
+    assert found == ["the batch has leader epoch 2, but an earlier batch has epoch 3"]

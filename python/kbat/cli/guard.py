@@ -161,6 +161,8 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
             advice = _advice_on_log(error, paths[0], path, damaged) + (at_damage if error.position is not None else "")
         case PermissionError() if error.errno is None or not path.is_local:  # errors of stores have no number
             advice = "check the credentials in the environment, such as AWS_ACCESS_KEY_ID, or those of --storage-option"
+        case FileNotFoundError(filename=str(gone)) if gone.endswith(".log") and path.is_dir:
+            advice = "a broker may have deleted it after it was listed: repeat the command"
         case PermissionError():
             advice = "run kbat as a user with access to it, such as the broker's"
     return f"; {advice}" if advice else ""

@@ -108,7 +108,8 @@ def import_records(  # noqa: PLR0913 - one per option
 
     `kbat cat` and `kbat export` write the input, in these formats. CSV and Arrow files can't be imported.
 
-    The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
+    The offsets of a partition must rise, which they may not do in the files of an export by date or hour, because times
+    need not rise with the offsets. A record without an offset gets the next one. Records keep their timestamps with
     their type, and their headers. Batches are those that `kbat.LogWriter` would write, of message format 2. Records of
     message format 0, of which the timestamp and its type are null, are written in that format. A timestamp without a
     type is that of the producer. In a directory, files and directories whose names begin with _ or . are skipped, such

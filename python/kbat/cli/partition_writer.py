@@ -75,7 +75,10 @@ class PartitionWriter:
             options["base_offset"] = self._writer.end_offset
         for one in kbat.encode_batches(batch, partition_leader_epoch=0, **options):
             if one.base_offset < self._writer.end_offset:
-                message = f"offset {one.base_offset} is not above the one before it, {self._writer.end_offset - 1}"
+                message = (
+                    f"offset {one.base_offset} is not above the one before it, {self._writer.end_offset - 1}: sort the "
+                    "rows by offset; files by date or hour need times that rise with the offsets"
+                )
                 raise ValueError(message)
             self._writer.append_batches(one.bytes)
         self.count += batch.num_rows

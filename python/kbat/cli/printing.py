@@ -60,7 +60,8 @@ class Printer:
         if scan.stats is not None and not self._is_followed:
             self._lossy.append(scan.stats)
         elif scan.stats is not None and scan.stats.batches_skipped:
-            note_losses(scan.stats)  # at once: only a signal ends such a reader, who waits for the rest of the last batch
+            # at once: only a signal ends such a reader, who waits for the rest of the last batch
+            note_losses(scan.stats)
         return next_offset
 
     def note_losses(self) -> None:

@@ -234,7 +234,7 @@ impl SegmentCheck<'_, '_> {
         let latest = self.log.epochs.last().map_or(NO_PARTITION_LEADER_EPOCH, |(epoch, _)| *epoch);
         if epoch > latest {
             self.log.epochs.push((epoch, first));
-        } else if epoch < latest && batch.magic() >= 2 {
+        } else if (0..latest).contains(&epoch) && batch.magic() >= 2 {
             let message = format!("the batch has leader epoch {epoch}, but an earlier batch has epoch {latest}");
             self.add(Severity::Warning, "leader_epoch_order", place, message);
         }
