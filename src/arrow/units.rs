@@ -7,7 +7,7 @@ use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::transactions::Transactions;
 use crate::error::Error;
-use crate::io::{OpenedFile, PositionedFile};
+use crate::io::{Location, OpenedFile, PositionedFile};
 
 /// Limits on the sources that one unit has.
 const MAX_JOINED: usize = 256;
@@ -107,12 +107,15 @@ impl RemainingWork {
         }
     }
 
-    /// A unit of a source, and of those after it if they are small: a unit for each would cost more than its decoding.
+    /// A unit of a source, and of those after it if all are small files: a unit for each would cost more than its
+    /// decoding.
     fn with_small_ones_after(&mut self, source: ScanSource) -> Unit {
+        let is_file = |source: &ScanSource| source.path().is_some_and(Location::is_local);
+        let may_join = is_file(&source) && self.units.is_empty();
         let mut unit = Unit::new(source, None);
         let mut len = unit.byte_len();
-        while self.units.is_empty() && unit.sources.len() < MAX_JOINED {
-            let Some(next) = self.sources.as_slice().first().filter(|next| next.is_local()) else { break };
+        while may_join && unit.sources.len() < MAX_JOINED {
+            let Some(next) = self.sources.as_slice().first().filter(|next| is_file(next)) else { break };
             len = len.saturating_add(next.byte_len());
             if len > MAX_JOINED_LEN {
                 break;

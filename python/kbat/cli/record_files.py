@@ -59,7 +59,8 @@ class RecordFiles:
                 return [self._write_arrow(path, segments, callback)]
             return [self._write_text(path, segments, callback)]
         except OSError as error:
-            if error.filename is None:  # an error of reading names its file
+            # an error of reading names its file, and one of a store has no number
+            if error.filename is None and error.errno is not None:
                 error.filename = os.fspath(path)
             raise
 

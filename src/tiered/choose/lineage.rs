@@ -60,6 +60,16 @@ impl Lineage {
         Self(entries)
     }
 
+    /// Adds the later epochs of another lineage: this one may be of an old copy.
+    pub(super) fn continued_by(mut self, other: Self) -> Self {
+        let last = self.0.last().copied();
+        let is_later = |entry: &EpochEntry| {
+            last.is_none_or(|last| entry.epoch > last.epoch && entry.start_offset >= last.start_offset)
+        };
+        self.0.extend(other.0.into_iter().filter(is_later));
+        self
+    }
+
     /// Compares the leader epochs of a segment with the lineage.
     pub(super) fn valid_part(&self, candidate: &Candidate) -> Valid {
         let end = end_of(candidate);

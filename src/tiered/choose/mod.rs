@@ -149,7 +149,11 @@ pub fn choose(candidates: &[Candidate], lineage: Option<&LeaderEpochs>, log_star
         }
     }
     let of_usable = usable.iter().filter_map(|index| candidates.get(*index));
-    let lineage = lineage.map_or_else(|| Lineage::infer(of_usable), Lineage::new);
+    let inferred = Lineage::infer(of_usable);
+    let lineage = match lineage {
+        Some(epochs) => Lineage::new(epochs).continued_by(inferred),
+        None => inferred,
+    };
     let mut spans = Vec::new();
     for index in usable {
         let Some(candidate) = candidates.get(index) else { continue };

@@ -156,3 +156,14 @@ fn extreme_offsets_do_not_overflow() {
     let chain = choose(&segments, None, Some(i64::MIN));
     assert_eq!(links(&chain), [(0, i64::MIN..i64::MAX)]);
 }
+
+#[test]
+fn an_old_copy_of_the_epochs_does_not_let_a_deposed_leader_in() {
+    let old = LeaderEpochs::from_entries(entries(&[(0, 0)]));
+    let segments =
+        [segment(10, 19, &[(0, 0), (1, 10)]), segment(0, 13, &[(0, 0), (2, 10)]), segment(14, 15, &[(0, 0), (2, 10)])];
+    let chain = choose(&segments, Some(&old), None);
+    assert_eq!(links(&chain), [(1, 0..14), (2, 14..16)]);
+    assert_eq!(omitted(&chain), [(0, None, Reason::DeposedLeader { epoch: 1 })]);
+    assert_eq!(links(&chain), links(&choose(&segments, None, None)));
+}

@@ -100,6 +100,7 @@ impl ListedPartition {
             self.add_others(topic_id, recorded, &mut stored, &mut warnings)?;
         }
         self.read_ends(&mut stored)?;
+        self.read_histories(&mut stored)?;
         warnings.extend(check_claims(&mut stored, &self.directory)?);
         let candidates: Vec<Candidate> = stored.iter().map(|segment| segment.candidate.clone()).collect();
         let chain = choose(&candidates, self.known.leader_epochs(&self.name)?.as_ref(), None);
@@ -130,6 +131,27 @@ impl ListedPartition {
             loaded.files.insert(LEADER_EPOCHS.to_owned(), File::Content(Arc::new(text.into_bytes())));
         }
         Ok(loaded)
+    }
+
+    /// Adds the earlier leader epochs to those of manifests, which have only the segment's own. They decide which of two
+    /// segments with the same offsets belongs to the partition.
+    fn read_histories(&self, stored: &mut [Stored]) -> Result<()> {
+        let spans = stored.iter().map(|segment| (segment.candidate.start_offset, segment.candidate.last_offset));
+        let mut spans: Vec<(i64, Option<i64>)> = spans.collect();
+        spans.sort_unstable();
+        let mut pairs = spans.iter().zip(spans.iter().skip(1));
+        if !pairs.any(|((_, last), (next, _))| last.is_some_and(|last| last >= *next)) {
+            return Ok(());
+        }
+        let histories = map_waiting(stored, !self.directory.is_local(), Stored::history)?;
+        for (segment, history) in stored.iter_mut().zip(histories) {
+            let own = &mut segment.candidate.leader_epochs;
+            own.extend(history);
+            // the earlier start of an epoch that both have
+            own.sort_unstable();
+            own.dedup_by_key(|entry| entry.epoch);
+        }
+        Ok(())
     }
 
     /// Reads the last offsets of segments that nothing else describes.

@@ -8,6 +8,7 @@ use super::ends::{About, end_of_files};
 use super::file::{Chunked, File};
 use crate::error::Result;
 use crate::io::Location;
+use crate::log::checkpoint::EpochEntry;
 use crate::store::names::{LogFile, LogFileKind};
 use crate::tiered::aiven::Indexes;
 use crate::tiered::local::FileKind;
@@ -35,6 +36,14 @@ pub(super) enum SegmentContent {
 impl Stored {
     pub(super) fn about(&self) -> About<'_> {
         About { start_offset: self.name.start_offset, log: &self.log, is_end_read: self.is_end_read }
+    }
+
+    /// The leader epochs up to the end of the segment in its `.indexes` object; none if there is no such object.
+    pub(super) fn history(&self) -> Result<Vec<EpochEntry>> {
+        match &self.content {
+            SegmentContent::Chunked(chunked) => chunked.leader_epochs(),
+            SegmentContent::Plain(_) | SegmentContent::Incomplete => Ok(Vec::new()),
+        }
     }
 
     /// The offset after the last record. `None` if corruption hides it.
