@@ -37,9 +37,14 @@ from kbat._core.writer import LogWriter
 from kbat.errors import CorruptError, KbatError
 
 if TYPE_CHECKING:
+    from kbat import batches as batches
+    from kbat import results as results
+    from kbat.batches import *  # noqa: F403 - as __getattr__ does
+    from kbat.errors import *  # noqa: F403
     from kbat.frames import dataset, register_duckdb, scan_polars
     from kbat.internal import consumer_groups, consumer_offsets, schemas, topics, transactional_ids
     from kbat.producer_states import producers
+    from kbat.results import *  # noqa: F403
 
 # Written in Python, and imported when they are used: they take as long as the rest of the package.
 _LATER = {
@@ -107,13 +112,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
-    module = _LATER.get(name) or next((more for more in _MORE if name in importlib.import_module(more).__all__), None)
-    if module is None:
-        message = f"module 'kbat' has no attribute {name!r}"
-        raise AttributeError(message)
-    found = globals()[name] = getattr(importlib.import_module(module), name)
-    return found
+if not TYPE_CHECKING:  # a type checker would accept every name
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function, a class or a module
+        if f"kbat.{name}" in _MORE:
+            return importlib.import_module(f"kbat.{name}")
+        in_more = (more for more in _MORE if name in importlib.import_module(more).__all__)
+        module = _LATER.get(name) or next(in_more, None)
+        if module is None:
+            message = f"module 'kbat' has no attribute {name!r}"
+            raise AttributeError(message)
+        found = globals()[name] = getattr(importlib.import_module(module), name)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ use crate::io::{Location, OpenedFile, PositionedFile};
 
 /// Limits on the sources that one unit has.
 const MAX_JOINED: usize = 256;
-const MAX_JOINED_LEN: u64 = 1 << 20;
+const MAX_JOINED_LEN: u64 = 64 << 10;
 
 /// The remaining work.
 pub(crate) struct RemainingWork {

@@ -116,7 +116,7 @@ def test_names_of_submodules_are_attributes_of_kbat() -> None:
         for name in module.__all__:
             assert getattr(kbat, name) is getattr(module, name), name
     with pytest.raises(AttributeError, match="module 'kbat' has no attribute 'Findings'"):
-        _ = kbat.Findings
+        _ = kbat.Findings  # type: ignore[attr-defined]
 
 
 def test_the_benchmark_table_has_the_figures_of_the_result_file() -> None:

@@ -486,3 +486,14 @@ def test_fractions_of_a_millisecond_round_down_wherever_a_record_is_written(tmp_
 def test_a_series_is_refused_with_what_to_pass() -> None:
     with pytest.raises(ValueError, match=r"the Arrow data of Series \(.*\): pass a table"):
         kbat.encode(pl.Series([b"a"]), timestamp=0)
+
+
+@pytest.mark.parametrize("empty", ["key", "value", "note"])
+def test_columns_of_nulls_of_polars_are_accepted(empty: str) -> None:
+    frame = pl.DataFrame({"key": ["k"], "value": ["v"], "note": ["n"], "timestamp": [NOW]}).with_columns(
+        pl.lit(None).alias(empty)
+    )
+    assert frame.schema[empty] == pl.Null
+    [record] = [record for batch in kbat.read_batches(kbat.encode(frame)) for record in batch]
+    expected = {"key": b"k", "value": b"v", "note": b"n"} | {empty: None}
+    assert (record.key, record.value, record.timestamp) == (expected["key"], expected["value"], NOW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -264,3 +265,36 @@ def test_lazy_frames_are_of_any_view() -> None:
         frame = kbat.scan_polars(LOG_DIR, view=view).filter(pl.col("topic") == "txn-lz4")
         expected = kbat.scan(LOG_DIR / "txn-lz4-0", view=view).to_polars()
         assert frame.collect().equals(expected)
+
+
+_LARGE_BATCHES = """
+import os, resource, sys
+import kbat
+with open(sys.argv[1], "wb") as file:
+    for offset in range(6):
+        builder = kbat.BatchBuilder(base_offset=offset, compression="lz4")
+        builder.append(None, os.urandom(20 << 20), timestamp=1)
+        file.write(builder.finish())
+    del builder
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert kbat.scan(sys.argv[1]).count(threads=2) == 6
+assert sum(1 for batch in kbat.read_batches(sys.argv[1]) for _ in batch) == 6
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_large_batches_need_a_few_times_their_size(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _LARGE_BATCHES, str(tmp_path / f"{0:020}.log")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - the tests' own interpreter
+    assert int(done.stdout) < 600  # of MiB; 1 GiB or more if the buffer grows by a large factor
+
+
+def test_a_thread_reads_several_small_segments_at_a_time(tmp_path: Path) -> None:
+    for offset in range(600):
+        builder = kbat.BatchBuilder(base_offset=offset)
+        builder.append(None, b"v", timestamp=1)
+        (tmp_path / f"{offset:020}.log").write_bytes(builder.finish())
+    for threads in (1, 2, 4):
+        table = kbat.scan(tmp_path, columns=["offset"]).to_pyarrow(threads=threads)
+        assert table["offset"].to_pylist() == list(range(600))
+        assert table["offset"].num_chunks <= 3

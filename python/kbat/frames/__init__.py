@@ -12,11 +12,16 @@ from kbat._core.arrow import Scan, scan
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from typing import Protocol
 
-    import duckdb
     import polars as pl
 
     from kbat.frames.arrow_dataset import Dataset
+
+    class _Registering(Protocol):
+        """A DuckDB connection, or the module for its default connection."""
+
+        def register(self, view_name: str, python_object: object, /) -> object: ...
 
     Source = Scan | bytes | str | os.PathLike[str] | Sequence[bytes | str | os.PathLike[str]]
 
@@ -79,7 +84,7 @@ def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those
     return Dataset(_scan(source, options))
 
 
-def register_duckdb(connection: duckdb.DuckDBPyConnection, name: str, source: Source, **options: Any) -> None:  # noqa: ANN401 -- those of kbat.scan
+def register_duckdb(connection: _Registering, name: str, source: Source, **options: Any) -> None:  # noqa: ANN401 -- those of kbat.scan
     """Register a scan as the view ``name`` in a DuckDB connection; each query scans again.
 
     The query's columns and filters are pushed into the scan as for :func:`kbat.dataset`.

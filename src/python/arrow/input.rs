@@ -9,7 +9,7 @@ use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict};
 
 use crate::python::arrow::requested_schema::{arrow_error, check_not_consumed};
 use crate::python::arrow::scan::capsule::PassReader;
@@ -48,6 +48,7 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
         return Ok(ArrowInput { schema: reader.schema(), batches: InputBatches::Scan(Box::new(reader)) });
     }
     if object.hasattr("__arrow_c_stream__")? {
+        let object = with_typed_nulls(object)?;
         let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
         return stream(&capsule, &object.get_type().name()?.to_string());
     }
@@ -59,6 +60,25 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
         "data must have the Arrow PyCapsule interface (a pyarrow, polars, DuckDB or pandas table, a Scan), not {}",
         object.get_type().name()?
     )))
+}
+
+/// A frame of Polars whose columns of the type Null have another type. Polars gives them a buffer, which arrays of this type
+/// do not have in Arrow.
+fn with_typed_nulls<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let class = object.get_type();
+    if !class.module()?.to_str()?.starts_with("polars.") || class.name()? != "DataFrame" {
+        return Ok(object.clone());
+    }
+    let polars = object.py().import("polars")?;
+    let (null, types) = (polars.getattr("Null")?, PyDict::new(object.py()));
+    for column in object.getattr("schema")?.call_method0("items")?.try_iter()? {
+        let (name, of_column) = column?.extract::<(String, Bound<'py, PyAny>)>()?;
+        if of_column.eq(&null)? {
+            let is_number = matches!(name.as_str(), "offset" | "timestamp" | "partition");
+            types.set_item(name, polars.getattr(if is_number { "Int64" } else { "Binary" })?)?;
+        }
+    }
+    if types.is_empty() { Ok(object.clone()) } else { object.call_method1("cast", (types,)) }
 }
 
 #[expect(unsafe_code, reason = "takes ownership of a C structure")]
