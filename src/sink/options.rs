@@ -198,7 +198,8 @@ impl WriteOptions {
     pub fn directory(&self) -> Result<String> {
         let Some(path) = &self.path else {
             return Err(Error::argument(
-                "kbat: no path; write .save(\"/path/to/directory\"), or .start(\"/path/to/directory\") for a stream",
+                "kbat: no path; write .save(\"/path/to/directory\"), or .start(\"/path/to/directory\") for a stream; in \
+                 SQL, INSERT INTO a temporary view USING kbat with this path, because a table does not pass its path",
             ));
         };
         refuse_store(path)?;

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -318,3 +319,19 @@ def test_writer_ends_before_the_largest_offset(tmp_path: Path) -> None:
         assert log.end_offset == 2**63 - 1
     found = kbat.scan(tmp_path / "a-0", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
     assert found == [2**63 - 2]
+
+
+def test_records_of_a_writer_that_is_not_closed_are_counted(tmp_path: Path) -> None:
+    def write(place: Path, count: int) -> kbat.LogWriter:
+        writer = kbat.LogWriter(place)
+        for _ in range(count):
+            writer.append(None, b"v", timestamp=1)
+        return writer
+
+    with pytest.warns(ResourceWarning, match=r"the LogWriter was not closed, and 2 records not written to .*a-0$"):
+        write(tmp_path / "a-0", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        write(tmp_path / "b-0", 1).flush()
+        write(tmp_path / "c-0", 1).close()
+    assert [kbat.scan(tmp_path / name).count() for name in ("b-0", "c-0")] == [1, 1]

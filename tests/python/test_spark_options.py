@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from growing_log import GrowingLog
+from kbat._core import sink
 from kbat.spark.options import OPTION_NAMES, ReadOptions, parse_options
 from kbat.spark.plan import plan
 
@@ -51,6 +52,13 @@ def test_options_columns_without_headers_and_include_headers_adds_them() -> None
 def test_options_no_path_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"no path; write \.load"):
         _ = ReadOptions().all_paths
+
+
+def test_options_of_writes_do_not_stop_reads() -> None:
+    of_writes = [row[0] for row in sink.options() if row[0].lower() not in map(str.lower, OPTION_NAMES)]
+    assert "numPartitions" in of_writes
+    for name in of_writes:
+        assert parse_options({"path": "/a", name: "1"}).all_paths == ["/a"]
 
 
 # A valid value of every option. src/plan/options/tests.rs has what each of them sets.

@@ -20,8 +20,8 @@ class LogWriter:
     A missing directory is created. An existing log is continued: the writer checks each batch of the last segment,
     truncates an incomplete batch at its end, as a broker does after an unclean shutdown, and rebuilds its indexes.
     Corruption before whole batches raises an error. Records are durable once ``flush`` or ``close`` has returned. If
-    the process ends before that, the last records may be lost. A directory can have only one writer; threads may
-    share it.
+    the process ends before that, or the writer is dropped without being closed, the last records are lost (a
+    ``ResourceWarning`` counts them). A directory can have only one writer; threads may share it.
 
     Args:
         directory: The partition directory, such as ``orders-0``.

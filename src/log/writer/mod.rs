@@ -338,6 +338,12 @@ impl LogWriter {
         self.state.write_epochs()
     }
 
+    /// Number of appended records that are not in a file yet, and are lost if the writer is dropped.
+    #[must_use]
+    pub fn pending_records(&self) -> u32 {
+        self.pending.record_count()
+    }
+
     fn check_usable(&self) -> Result<()> {
         if !self.lock.is_own() {
             return Err(of_parent(&self.directory));

@@ -81,6 +81,8 @@ pub struct ReadOptions {
     pub(crate) limits: Limits,
     /// Options that have no effect because they concern a broker.
     pub(crate) ignored: Vec<String>,
+    /// Options of writes, which a view or the session may have, too.
+    pub(crate) of_writes: Vec<String>,
 }
 
 impl Default for ReadOptions {
@@ -121,6 +123,7 @@ impl Default for ReadOptions {
             partition: None,
             limits: Limits::default(),
             ignored: Vec::new(),
+            of_writes: Vec::new(),
         }
     }
 }
@@ -225,7 +228,8 @@ impl ReadOptions {
         if self.paths.is_empty() {
             return Err(Error::argument(
                 "kbat: no path; write .load(\"/path/to/log.dir\"): a log directory, a partition directory or a .log \
-                 file",
+                 file; in SQL, CREATE TEMPORARY VIEW name USING kbat OPTIONS (path '/path/to/log.dir'), because a table \
+                 does not pass its path",
             ));
         }
         self.paths.iter().map(|path| absolute(path)).collect()
@@ -316,7 +320,11 @@ impl ReadOptions {
     /// A warning about the ignored options, for all of them.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        warning_of_ignored(&self.ignored)
+        let shown = self.of_writes.join(", ");
+        let of_writes = (!shown.is_empty())
+            .then(|| format!("kbat: these options have no effect on a read, only on writes: {shown}"));
+        let warnings: Vec<String> = warning_of_ignored(&self.ignored).into_iter().chain(of_writes).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// Refuses options about records for the other views.

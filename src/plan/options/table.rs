@@ -232,7 +232,7 @@ static ROWS: &[OptionRow<ReadOptions>] = &[
         "maxOffsetsPerTrigger",
         "",
         |options, text| set(&mut options.max_offsets_per_trigger, parse_positive_count(text).map(Some)),
-        "the largest number of offsets in one micro-batch of a stream",
+        "the largest number of offsets in one micro-batch of a stream; each partition with new ones has at least one",
     ),
     row(
         "minOffsetsPerTrigger",
@@ -382,6 +382,10 @@ const REFUSED: [(&str, &str); 5] = [
     ("kafka.interceptor.classes", "there is no consumer; change the rows with Spark"),
 ];
 
+/// Options that only a write has, in lower case.
+const OF_WRITES: [&str; 7] =
+    ["numpartitions", "compression", "level", "batchsize", "segmentbytes", "leaderepoch", "partitionmetadata"];
+
 /// Arguments of `kbat.scan`, and the options that they correspond to.
 const OF_SCANS: [(&str, &str); 5] = [
     ("topics", "subscribe"),
@@ -403,6 +407,10 @@ pub(super) fn parse(given: &[(String, String)]) -> Result<ReadOptions> {
             return Err(Error::argument(format!(
                 "kbat: option {name} is not supported, as in Spark's Kafka source; {instead}"
             )));
+        }
+        if OF_WRITES.contains(&lower.as_str()) {
+            parser.options.of_writes.push(name.clone());
+            continue;
         }
         if let Some(ignored) = connection_option(name, &lower) {
             parser.options.ignored.push(ignored);

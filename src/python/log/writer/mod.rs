@@ -2,17 +2,18 @@
 
 pub(crate) mod records;
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::compression::Compression;
 use crate::format::record::NewHeader;
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy, of_parent};
+use crate::plural::count_of;
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::names::uuid;
 use crate::python::arguments::record::{OwnedHeader, borrowed, own_headers};
@@ -42,8 +43,8 @@ fn max_open_logs() -> usize {
 /// A missing directory is created. An existing log is continued: the writer checks each batch of the last segment,
 /// truncates an incomplete batch at its end, as a broker does after an unclean shutdown, and rebuilds its indexes.
 /// Corruption before whole batches raises an error. Records are durable once ``flush`` or ``close`` has returned. If
-/// the process ends before that, the last records may be lost. A directory can have only one writer; threads may
-/// share it.
+/// the process ends before that, or the writer is dropped without being closed, the last records are lost (a
+/// ``ResourceWarning`` counts them). A directory can have only one writer; threads may share it.
 ///
 /// Args:
 ///     directory: The partition directory, such as ``orders-0``.
@@ -268,6 +269,25 @@ impl PyLogWriter {
         match self.end_offset(py) {
             Ok(end_offset) => format!("LogWriter({directory}, end_offset={end_offset})"),
             Err(_) => format!("LogWriter({directory}, closed)"),
+        }
+    }
+}
+
+impl Drop for PyLogWriter {
+    /// Warns of records that are lost, as Python does for open files.
+    fn drop(&mut self) {
+        let is_own = self.process == std::process::id();
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let lost = writer.as_ref().map_or(0, LogWriter::pending_records);
+        if is_own && lost > 0 {
+            let directory = self.directory.display();
+            let lost = count_of(lost.into(), "record");
+            let message = format!("kbat: the LogWriter was not closed, and {lost} not written to {directory}");
+            // nothing can be raised here, and the interpreter may be ending
+            Python::try_attach(|py| {
+                let category = py.get_type::<PyResourceWarning>();
+                CString::new(message).map(|message| PyErr::warn(py, &category, &message, 1))
+            });
         }
     }
 }
