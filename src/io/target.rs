@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::staged;
+use crate::io::unfinished::unfinished_write;
 use crate::io::unique::{file_exists, not_empty, unique_name};
 
 /// A file or directory that is written. One in a store is written to a temporary directory first, and uploaded when it
@@ -46,7 +47,7 @@ impl Target {
         let error = match existing {
             None => return Ok(Self { must_be_new: true, ..Self::new(location)? }),
             Some(status) if status.is_file() => file_exists(),
-            Some(_) => not_empty(),
+            Some(_) => unfinished_write(&location.entries()?).map_or_else(not_empty, Error::argument),
         };
         Err(error.with_path(&location))
     }

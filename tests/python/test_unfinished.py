@@ -149,3 +149,11 @@ def test_a_misnamed_directory_does_not_stop_the_restore_of_a_topic(tmp_path: Pat
 def test_a_time_without_a_zone_is_shown_with_one() -> None:
     with pytest.raises(ValueError, match=r"'2026-11-22' has no time zone; for UTC write 2026-11-22T00:00:00Z$"):
         kbat.scan(b"", start_timestamp="2026-11-22")
+
+
+def test_a_path_in_bytes_is_refused(tmp_path: Path) -> None:
+    logs = copied(tmp_path)
+    for read in (kbat.scan, kbat.read_batches):
+        with pytest.raises(ValueError, match=r"these bytes are a path.*: pass os\.fsdecode\(path\)"):
+            read(bytes(logs))
+    assert kbat.scan(b"no such file").count() == 0

@@ -1,10 +1,10 @@
 //! The `source` argument: bytes-like objects and paths.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyString};
@@ -47,6 +47,10 @@ pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<SourceArgument> {
     if !object.is_instance_of::<PyString>()
         && let Some(bytes) = shared_bytes(object)?
     {
+        if is_path((*bytes).as_ref()) {
+            let message = "these bytes are a path, but bytes are read as record batches: pass os.fsdecode(path)";
+            return Err(PyValueError::new_err(message));
+        }
         return Ok(SourceArgument::Bytes(bytes));
     }
     match object.extract::<PathBuf>() {
@@ -56,6 +60,13 @@ pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<SourceArgument> {
             object.get_type().name()?
         ))),
     }
+}
+
+/// Whether bytes are the path of something that exists. Record batches contain zeros.
+fn is_path(bytes: &[u8]) -> bool {
+    const MAX_PATH_LEN: usize = 4096;
+    let may_be = !bytes.is_empty() && bytes.len() <= MAX_PATH_LEN && !bytes.contains(&0);
+    may_be && std::str::from_utf8(bytes).is_ok_and(|path| Path::new(path).exists())
 }
 
 /// The bytes of a `data` argument.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::io::Location;
 use crate::log::checkpoint::EpochEntry;
 use crate::store::names::{LogFile, LogFileKind};
-use crate::tiered::aiven::Indexes;
+use crate::tiered::aiven::{Indexes, ObjectKind};
 use crate::tiered::local::FileKind;
 use crate::tiered::{Candidate, SegmentName};
 
@@ -110,6 +110,10 @@ impl Stored {
 /// A segment that cannot be read. `object` is one of its objects.
 pub(super) fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
     let candidate = Candidate { start_offset: name.start_offset, is_incomplete: true, ..Candidate::default() };
-    let log = object.unwrap_or_else(|| Location::local(name.to_string()));
+    // its log may be what is missing
+    let log = object.map_or_else(
+        || Location::local(name.to_string()),
+        |object| object.directory().join(format!("{name}{}", ObjectKind::Log.suffix())),
+    );
     Stored { name, log, content: SegmentContent::Incomplete, candidate, is_end_read: false }
 }

@@ -31,7 +31,7 @@ const MAX_MEMORY_BYTES: usize = 256 << 20;
 
 /// A lazy scan that can be read any number of times.
 ///
-/// Any consumer of the Arrow PyCapsule interface can read it (polars, DuckDB, pandas, PyArrow), or use
+/// Any consumer of the Arrow PyCapsule interface can read it, such as polars, DuckDB and PyArrow. Or use
 /// ``to_pyarrow()``, ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
 pub(crate) struct PyScan {
@@ -275,7 +275,7 @@ impl PyScan {
     ///     end_offset: Read up to, but not including, this offset, if it is earlier than this scan's.
     ///     start_timestamp: Read records with this timestamp or a later one, if it is later than this scan's.
     ///     end_timestamp: Read records with a timestamp before this one, if it is earlier than this scan's.
-    ///     topics: Sources of other topics are omitted; those with an unknown topic are kept.
+    ///     topics: Exact names. Sources of other topics are omitted; those with an unknown topic are kept.
     ///     partitions: Sources of other partitions are omitted; those with an unknown partition are kept.
     ///
     /// Raises:
