@@ -239,8 +239,9 @@ impl Stream {
         let mut known: BTreeSet<&PartitionName> = logs.iter().map(|log| &log.partition).collect();
         let read = self.target.iter().flatten().filter(|(partition, end)| start.get(*partition) >= Some(*end));
         known.extend(read.map(|(partition, _)| partition));
+        let is_listed = |partition: &&PartitionName| logs.iter().any(|log| log.partition == **partition);
         let back: Vec<&PartitionName> =
-            self.gone.iter().filter(|partition| known.contains(partition) && start.contains_key(*partition)).collect();
+            self.gone.iter().filter(|one| start.contains_key(*one)).filter(is_listed).collect();
         if !back.is_empty() {
             self.warnings.push(format!(
                 "kbat: {} can be read again; the query continues at the offset that it had reached there, also if the \
