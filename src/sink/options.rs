@@ -209,11 +209,7 @@ impl WriteOptions {
     /// A warning about the ignored options, for all of them.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let shown = self.of_reads.join(", ");
-        let of_reads = (!shown.is_empty())
-            .then(|| format!("kbat: these options have no effect on a write, only on reads: {shown}"));
-        let warnings: Vec<String> = warning_of_ignored(&self.ignored).into_iter().chain(of_reads).collect();
-        (!warnings.is_empty()).then(|| warnings.join("; "))
+        warning_of_ignored(&self.ignored, &self.of_reads, " on a write, only on reads")
     }
 
     /// How to encode rows from an offset on; `now` is the timestamp of rows without one, in milliseconds since the

@@ -26,10 +26,13 @@ pub use table::option_rows;
 /// Names and texts, as the user wrote them.
 pub type Pairs = Vec<(String, String)>;
 
-/// A warning about options that have no effect because they concern a broker, for all of them.
-pub(crate) fn warning_of_ignored(names: &[String]) -> Option<String> {
-    let shown = names.join(", ");
-    (!shown.is_empty()).then(|| format!("kbat: these options have no effect, because there is no broker: {shown}"))
+/// A warning about all options without effect: those of brokers, and those of the other kind of job.
+pub(crate) fn warning_of_ignored(of_brokers: &[String], of_others: &[String], where_not: &str) -> Option<String> {
+    let kinds = [(of_brokers, ", because there is no broker"), (of_others, where_not)];
+    let named = kinds.iter().filter(|(names, _)| !names.is_empty());
+    let warnings = named.map(|(names, why)| format!("kbat: these options have no effect{why}: {}", names.join(", ")));
+    let warnings = warnings.collect::<Vec<_>>().join("; ");
+    (!warnings.is_empty()).then_some(warnings)
 }
 
 /// What to do if a partition has no record since its starting time.
@@ -320,11 +323,7 @@ impl ReadOptions {
     /// A warning about the ignored options, for all of them.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let shown = self.of_writes.join(", ");
-        let of_writes = (!shown.is_empty())
-            .then(|| format!("kbat: these options have no effect on a read, only on writes: {shown}"));
-        let warnings: Vec<String> = warning_of_ignored(&self.ignored).into_iter().chain(of_writes).collect();
-        (!warnings.is_empty()).then(|| warnings.join("; "))
+        warning_of_ignored(&self.ignored, &self.of_writes, " on a read, only on writes")
     }
 
     /// Refuses options about records for the other views.
