@@ -70,5 +70,5 @@ def test_a_log_of_a_url_is_exported_like_one_of_a_path(output_format: str, store
         done = run("export", place, out, "--topic", "codec-*")
         assert done.exit_code == 0, done.stderr
         # the boundaries of Arrow batches may differ
-        found.append(pa.ipc.open_file(out).read_all() if output_format == "arrow" else out.read_bytes())
+        found.append(pa.ipc.open_file(str(out)).read_all() if output_format == "arrow" else out.read_bytes())
     assert found[0] == found[1]
