@@ -46,6 +46,8 @@ pub(super) struct RewriteOutput {
     aborted: VecDeque<AbortedTransaction>,
     /// Base offsets of the segments written.
     bases: Vec<i64>,
+    /// The offset after what was written.
+    end_offset: i64,
     /// Counts of what was written so far, without records, which the caller counts.
     pub(super) written: Counts,
 }
@@ -64,6 +66,7 @@ impl RewriteOutput {
             scratch: Scratch::new(),
             aborted: VecDeque::new(),
             bases: Vec::new(),
+            end_offset: 0,
             written: Counts::default(),
         })
     }
@@ -83,8 +86,18 @@ impl RewriteOutput {
         self.end_segment()?;
         self.segment = Some(OpenSegment::create(self.work_directory(), base_offset, modified, &self.options)?);
         self.bases.push(base_offset);
+        self.end_offset = self.end_offset.max(base_offset);
         self.written.segments = self.written.segments.saturating_add(1);
         Ok(())
+    }
+
+    /// Adds an empty segment at the end of the source's log if the last batches have a smaller end, as below message
+    /// format 2, where only records have offsets. So a broker does not give out the offsets between again.
+    pub(super) fn extend_to(&mut self, end_offset: i64) -> Result<()> {
+        match &self.segment {
+            Some(segment) if self.end_offset < end_offset => self.begin_segment(end_offset, segment.modified),
+            _ => Ok(()),
+        }
     }
 
     /// Appends batches. Begins a new segment if the batch or its index entries do not fit into the current one.
@@ -105,6 +118,7 @@ impl RewriteOutput {
         }
         self.written.add_batch(0, batch.size());
         self.segment.as_mut().map_or(Ok(()), |segment| segment.append(batch))?;
+        self.end_offset = self.end_offset.max(batch.next_offset());
         self.add_aborted(batch.last_offset());
         Ok(())
     }

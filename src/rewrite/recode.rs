@@ -12,7 +12,7 @@
 //!
 //! Without producers there are no transactions. If producers are removed, or the message format is below 2, all markers
 //! and the records of aborted transactions are dropped. A log with an open transaction is then rejected, because its
-//! outcome is unknown. Offsets and timestamps do not change.
+//! outcome is unknown. Offsets, the end offset and timestamps do not change.
 
 use std::path::Path;
 
@@ -147,7 +147,8 @@ pub fn rewrite(
         source.each_batch(segment, progress, &mut |batch| recoder.pass(batch).map(|()| true))?;
         recoder.end_group()?;
     }
-    let Recoder { output, mut report, .. } = recoder;
+    let Recoder { mut output, mut report, .. } = recoder;
+    output.extend_to(survey.end_offset)?;
     report.written = Counts { records: report.written.records, ..output.written };
     output.finish(&source, &survey, !drops_transactions, progress)?;
     Ok(report)

@@ -114,6 +114,18 @@ def test_rewrite_without_producers_leaves_the_end_of_the_log(tmp_path: Path) -> 
     assert left == [(0, 0, 1), (1, 1, 0)]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_rewrite_to_an_old_format_leaves_the_end_of_the_log(tmp_path: Path, magic: int) -> None:
+    log = Log(tmp_path / "t-0")
+    log.batch((b"a", b"1"), pid=1, transactional=True)
+    log.marker(1, "COMMIT")
+    log.write()
+    kbat.rewrite(log.directory, tmp_path / "out", magic=magic)
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.log")) == [f"{base:020}.log" for base in (0, 2)]
+    assert kbat.PartitionLog(tmp_path / "out").end_offset == 2
+    assert kbat.verify(tmp_path / "out").ok
+
+
 def test_rewrite_open_transaction_can_only_be_kept(tmp_path: Path) -> None:
     log = Log(tmp_path / "t-0")
     log.batch((b"a", b"1"), pid=1, transactional=True)
