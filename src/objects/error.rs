@@ -14,6 +14,9 @@ pub(super) fn converted(error: StoreError) -> Error {
     if message.contains("NoSuchBucket") || message.contains("specified bucket does not exist") {
         return Error::from(IoError::new(IoErrorKind::NotFound, "the bucket does not exist"));
     }
+    if lacks_listing(&message) {
+        return Error::from(IoError::new(IoErrorKind::Unsupported, NO_LISTING));
+    }
     let kind = match &error {
         StoreError::NotFound { .. } => return not_found(),
         StoreError::Precondition { .. } => {
@@ -28,6 +31,20 @@ pub(super) fn converted(error: StoreError) -> Error {
     let message = if needs_credentials { NO_CREDENTIALS.to_owned() } else { message };
     Error::from(IoError::new(kind, message))
 }
+
+/// Whether `object_store` has repeated a request for its answer, as far as that may help. It exports no type for this.
+pub(super) fn was_repeated(error: &StoreError) -> bool {
+    described(error).contains("Error performing ")
+}
+
+/// Whether an HTTP server does not know the method `PROPFIND` for listings.
+fn lacks_listing(message: &str) -> bool {
+    let statuses = ["status code: 405", "status code: 501"];
+    message.contains("Error performing PROPFIND") && statuses.iter().any(|status| message.contains(status))
+}
+
+const NO_LISTING: &str = "this server does not list directories, for which it needs WebDAV (PROPFIND): name the URLs of \
+     .log files, which need no listing";
 
 /// The error for a missing object. With the number of the system's error, Python raises `FileNotFoundError`.
 pub(super) fn not_found() -> Error {

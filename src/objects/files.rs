@@ -18,7 +18,7 @@ use super::runtime::{repeated, wait};
 use super::shared::SharedStore;
 #[cfg(feature = "python")]
 use super::upload::upload;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Status, StatusKind, Store, StoredFile};
 
 /// Objects under one prefix. The prefix is listed once, with everything in it; directories outside it, such as the one
@@ -174,7 +174,9 @@ impl Store for ObjectFiles {
         if listing.as_ref().is_ok_and(|listing| listing.under(key).next().is_some()) {
             return Ok(Status { kind: StatusKind::Directory, len: 0, modified: None });
         }
-        if !is_likely_object && let Some(object) = self.head(key, path)? {
+        // an HTTP server that can't list answers for a directory with a page
+        let can_list = !listing.as_ref().is_err_and(is_unsupported);
+        if !is_likely_object && can_list && let Some(object) = self.head(key, path)? {
             return Ok(status_of(&object));
         }
         listing?;
@@ -237,6 +239,10 @@ async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object
 
 fn key(text: &str) -> Result<Key> {
     Key::parse(text).map_err(|error| Error::argument(format!("{text:?} is not the key of an object: {error}")))
+}
+
+fn is_unsupported(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::Unsupported)
 }
 
 fn status_of(object: &ObjectMeta) -> Status {

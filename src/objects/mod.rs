@@ -15,6 +15,7 @@ mod shared;
 #[cfg(feature = "python")]
 mod upload;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,10 +78,12 @@ impl Location {
             let message = format!("the URL has no bucket: write {scheme}://NAME, or {scheme}://NAME/PREFIX");
             return Err(Error::argument(message).with_path(Path::new(text)));
         }
+        let is_http = scheme.starts_with("http");
+        let key = if is_http { Cow::Owned(percent_decoded(key)) } else { Cow::Borrowed(key) };
         let store = options.open(scheme, base)?;
         let (options, scheme, root) = (options.clone(), scheme.to_owned(), base.to_owned());
         let reopen = move || options.open(&scheme, &root);
-        Ok(Self::of_shared(SharedStore::new(store, Some(Box::new(reopen))), base, key))
+        Ok(Self::of_shared(SharedStore::new(store, Some(Box::new(reopen))), base, &key))
     }
 
     /// The objects of a store that was opened by the caller. `name` is the beginning of its paths, such as

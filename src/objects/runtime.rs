@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::AbortHandle;
 
+use super::error::was_repeated;
 use crate::error::{Error, Result};
 use crate::io::waiting::{CHECK_INTERVAL, interrupt};
 
@@ -127,7 +128,7 @@ pub(super) fn repeated<T>(
 ) -> Result<object_store::Result<T>> {
     for _ in 1..TRIES {
         match send()? {
-            Err(object_store::Error::Generic { .. }) => {}
+            Err(error @ object_store::Error::Generic { .. }) if !was_repeated(&error) => {}
             answer => return Ok(answer),
         }
     }
