@@ -9,16 +9,12 @@ from kbat.cli.grouping import nothing_counted
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
-    EncryptionKeys,
     Json,
     LeavePageCache,
     Partitions,
     PathsArgument,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     Wide,
     number_option,
@@ -27,6 +23,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import locate
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 if TYPE_CHECKING:
@@ -78,6 +75,7 @@ def _sample(value: str) -> int:
     return found
 
 
+@opens_logs
 def advise(  # noqa: PLR0913 - options
     paths: PathsArgument,
     *,
@@ -107,10 +105,6 @@ def advise(  # noqa: PLR0913 - options
     leave_page_cache: LeavePageCache = False,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Recommend a codec, a level and batch sizes, from what they do to a sample of the log on this machine.
 
@@ -147,7 +141,6 @@ def advise(  # noqa: PLR0913 - options
     Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     segments, _ = locate(paths, **selection(topic, partition, replicas))
     from kbat.advise import ALL_SETTINGS, SETTINGS  # noqa: PLC0415 - imports PyArrow
     from kbat.advise import advise as measure  # noqa: PLC0415

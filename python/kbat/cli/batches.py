@@ -15,7 +15,6 @@ from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.losses import note_losses
 from kbat.cli.options import (
-    EncryptionKeys,
     EndOffset,
     EndTime,
     Json,
@@ -24,13 +23,10 @@ from kbat.cli.options import (
     OnCorruptOption,
     Partitions,
     PathsArgument,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
     StartTime,
-    StorageOptions,
     Topics,
     Wide,
     number_option,
@@ -39,6 +35,7 @@ from kbat.cli.options import (
 from kbat.cli.place import locate, quiet
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.ranges import check_ranges
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, stream_table
 
 _Row = dict[str, Any]
@@ -79,6 +76,7 @@ _FIELDS = (
 _TEXTS = {"topic", "segment", "compression", "timestamp_type"}
 
 
+@opens_logs
 def batches(  # noqa: PLR0913 - options
     paths: PathsArgument,
     *,
@@ -100,10 +98,6 @@ def batches(  # noqa: PLR0913 - options
     leave_page_cache: LeavePageCache = False,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """List batches, one row per batch, partition by partition in the order of the log.
 
@@ -131,7 +125,6 @@ def batches(  # noqa: PLR0913 - options
     the reader of a pipe has closed it.
     """
     check_ranges(start_offset, end_offset, start_time, end_time)
-    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     payload = [*(["crc_ok"] if check_crc else []), *(["uncompressed_size", "ratio"] if ratio else [])]

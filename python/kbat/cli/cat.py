@@ -13,7 +13,6 @@ from kbat.cli.following import Follower
 from kbat.cli.location import Location
 from kbat.cli.options import (
     STDIN,
-    EncryptionKeys,
     EndOffset,
     EndTime,
     FixedStrings,
@@ -24,13 +23,10 @@ from kbat.cli.options import (
     OnCorruptOption,
     PartitionPatterns,
     PathsOrStdin,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
     StartTime,
-    StorageOptions,
     Topics,
     ValuePattern,
     choice_option,
@@ -42,6 +38,7 @@ from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet, sta
 from kbat.cli.printing import Printer
 from kbat.cli.ranges import check_ranges
 from kbat.cli.start import BEGINNING, Partition, Start, offset_of, partitions_of, start
+from kbat.cli.stores import opens_logs
 
 
 class Isolation(StrEnum):
@@ -51,6 +48,7 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
+@opens_logs
 def cat(  # noqa: PLR0913 - one per option
     paths: PathsOrStdin,
     *,
@@ -109,10 +107,6 @@ def cat(  # noqa: PLR0913 - one per option
     follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for new records and print them too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     as_text: Annotated[bool, typer.Option("--text", help="The same as --format text: lines for people.")] = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     r"""Print records, one line per record, partition by partition in the order of the log.
 
@@ -156,7 +150,6 @@ def cat(  # noqa: PLR0913 - one per option
     if follow and (STDIN in paths or (end_offset, end_time) != (None, None)):
         message = "--follow waits for the end of files: it excludes the standard input, --end-offset and --end-time"
         raise ValueError(message)
-    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     printer = Printer(
         limit,
         is_followed=follow,

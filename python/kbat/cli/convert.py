@@ -8,18 +8,13 @@ import kbat
 from kbat.cli import output
 from kbat.cli.codecs import Level, NewCodec, check_codec, others, unsupported
 from kbat.cli.copies import Copy, copies, run_each
-from kbat.cli.location import opened_both
 from kbat.cli.options import (
     DirectoryArgument,
-    EncryptionKeys,
     Json,
     OutArgument,
     Partitions,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     Wide,
     number_option,
@@ -27,6 +22,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.progress import ProgressCallback
 from kbat.cli.rewriting import note_format_losses, rewrite_partition
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _COUNTS = ("segments", "batches", "records", "bytes")
@@ -39,6 +35,7 @@ _COLUMNS = [
 ]
 
 
+@opens_logs
 def convert(  # noqa: PLR0913 - one per option
     path: DirectoryArgument,
     out: OutArgument,
@@ -54,10 +51,6 @@ def convert(  # noqa: PLR0913 - one per option
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a partition, or all partitions of a log directory, with another codec or message format.
 
@@ -78,7 +71,6 @@ def convert(  # noqa: PLR0913 - one per option
         message = "nothing to convert: set --compression or --magic"
         raise ValueError(message)
     check_codec(magic, compression)
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         try:

@@ -11,18 +11,14 @@ import kbat
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each, staged
 from kbat.cli.guard import FailedError
-from kbat.cli.location import Location, opened_both
+from kbat.cli.location import Location
 from kbat.cli.options import (
     DirectoryArgument,
-    EncryptionKeys,
     Json,
     OutArgument,
     Partitions,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     Wide,
     number_option,
@@ -30,6 +26,7 @@ from kbat.cli.options import (
     time,
 )
 from kbat.cli.progress import ProgressCallback
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 # Bytes of batches that are written at once.
@@ -54,6 +51,7 @@ class _EmptyRangeError(ValueError):
     """No record is in the range."""
 
 
+@opens_logs
 def copy(  # noqa: PLR0913 - one per option
     path: DirectoryArgument,
     out: OutArgument,
@@ -83,10 +81,6 @@ def copy(  # noqa: PLR0913 - one per option
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Copy a partition, or all partitions of a log directory, and compare the copies with their source.
 
@@ -109,7 +103,6 @@ def copy(  # noqa: PLR0913 - one per option
     empty directory; 2 for wrong arguments, for a PATH that is not a log, for a range without records, and if a
     directory to write exists.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     if None not in (start_offset, start_time) or None not in (end_offset, end_time):
         message = "a range begins and ends at an offset or a time: set only one of them for each end"
         raise ValueError(message)

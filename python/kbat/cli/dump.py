@@ -10,8 +10,9 @@ import typer
 from kbat._core.dump import dump as dump_files
 from kbat.cli import output
 from kbat.cli.location import Location, is_presented
-from kbat.cli.options import EncryptionKeys, StorageOptions, choice_option, number_option
+from kbat.cli.options import choice_option, number_option
 from kbat.cli.place import foreign
+from kbat.cli.stores import EncryptionKeys, StorageOptions
 
 # The largest `int` of Java, which `kafka-dump-log` has as the default of --max-bytes.
 _MAX_INT = (1 << 31) - 1

@@ -13,10 +13,9 @@ from kbat._core.locations import refuse_inside
 from kbat.cli import output
 from kbat.cli.cat import Isolation
 from kbat.cli.copies import staged
-from kbat.cli.location import Location, opened_both
+from kbat.cli.location import Location
 from kbat.cli.losses import lost_in, note_losses
 from kbat.cli.options import (
-    EncryptionKeys,
     EndOffset,
     EndTime,
     FailOrSkip,
@@ -24,13 +23,10 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathsArgument,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
     StartTime,
-    StorageOptions,
     Topics,
     Wide,
     choice_option,
@@ -43,6 +39,7 @@ from kbat.cli.place import locate
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.ranges import check_ranges
 from kbat.cli.record_files import RecordFiles, Segments, Settings, Written
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 if TYPE_CHECKING:
@@ -89,6 +86,7 @@ def _keys(value: str) -> str:
     return ",".join(one_of(PartitionKey)(one.strip()) for one in str(value).split(","))
 
 
+@opens_logs
 def export(  # noqa: PLR0913 - one per option
     paths: PathsArgument,
     out: Annotated[
@@ -141,10 +139,6 @@ def export(  # noqa: PLR0913 - one per option
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write records to a Parquet, Arrow, CSV or JSON Lines file, or to a directory with a file for each partition.
 
@@ -167,8 +161,6 @@ def export(  # noqa: PLR0913 - one per option
     keys = [PartitionKey(key) for one in partition_by or () for key in one.split(",")]
     found = _format(output_format, out, keys)
     _check(found, keys, compression)
-    opened = [opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
-    paths, out = [path for path, _ in opened], opened[0][1]
     for path in paths:
         refuse_inside(str(path), str(out), **out.options)
     chosen = selection(topic, partition, replicas)

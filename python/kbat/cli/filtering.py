@@ -9,21 +9,16 @@ import kbat
 from kbat._core.rewrite import RecordMatcher
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each
-from kbat.cli.location import opened_both
 from kbat.cli.options import (
     DirectoryArgument,
-    EncryptionKeys,
     FixedStrings,
     HeaderMatches,
     Json,
     KeyPattern,
     OutArgument,
     Partitions,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     ValuePattern,
     Wide,
@@ -34,6 +29,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.progress import ProgressCallback
 from kbat.cli.ranges import check_ranges
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _COLUMNS = [
@@ -45,6 +41,7 @@ _COLUMNS = [
 ]
 
 
+@opens_logs
 def filter_records(  # noqa: PLR0913 - one per option
     path: DirectoryArgument,
     out: OutArgument,
@@ -81,10 +78,6 @@ def filter_records(  # noqa: PLR0913 - one per option
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     r"""Write a partition, or all partitions of a log directory, with only the records that match all conditions.
 
@@ -120,7 +113,6 @@ def filter_records(  # noqa: PLR0913 - one per option
     check_ranges(start_offset, end_offset, start_time, end_time)
     conditions = patterns(key, grep, header, fixed_strings=fixed_strings)
     matcher = RecordMatcher(**bounds, **conditions, invert=invert_match)
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         source = str(one.source)

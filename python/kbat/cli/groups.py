@@ -9,20 +9,11 @@ import typer
 import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.options import (
-    EncryptionKeys,
-    FailOrSkip,
-    FailOrSkipOption,
-    Json,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Wide,
-)
+from kbat.cli.options import FailOrSkip, FailOrSkipOption, Json, PathArgument, Wide
 from kbat.cli.partitions import check_topic, decoding, note_incomplete, number_text
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _INTERNAL = "__consumer_offsets"
@@ -56,6 +47,7 @@ _Topic = Annotated[
 ]
 
 
+@opens_logs
 def groups(  # noqa: PLR0913 - options
     path: PathArgument,
     *,
@@ -64,10 +56,6 @@ def groups(  # noqa: PLR0913 - options
     on_corrupt: FailOrSkipOption = FailOrSkip.FAIL,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show the committed offsets of every group, from the records of `__consumer_offsets`.
 
@@ -88,7 +76,6 @@ def groups(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, and for a PATH without
     `__consumer_offsets`.
     """
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     found = _read(path, group, topic, on_corrupt)
     if json:
         output.write_json({"path": str(path), "groups": found})

@@ -16,6 +16,7 @@ from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import MANIFEST, NothingToReadError, foreign, repairable, word
 from kbat.cli.signals import Stopped
+from kbat.cli.stores import OPTIONS
 
 P = ParamSpec("P")
 
@@ -188,8 +189,7 @@ def _locations(arguments: dict[str, Any]) -> list[Location]:
     # the option of `dump`
     files = [name for names in arguments.get("files") or () for name in names.split(",")]
     found = arguments.get("paths") or files or [arguments.get("path")]
-    names = ("storage_option", "encryption_key", "remote", "remote_log_metadata")
-    options = [arguments.get(name) for name in names]
+    options = [arguments.get(name) for name in OPTIONS]
     locations = (one if isinstance(one, Location) else Location(str(one)) for one in found)
     return [one.opened_with(*options) for one in locations]
 

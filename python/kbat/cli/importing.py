@@ -13,13 +13,12 @@ from kbat.cli import output
 from kbat.cli.codecs import Level
 from kbat.cli.copies import refuse_existing, staged
 from kbat.cli.json_records import BatchRow, JsonLines
-from kbat.cli.location import Location, opened_both
+from kbat.cli.location import Location
 from kbat.cli.options import (
     STDIN,
     Json,
     OutArgument,
     Partitions,
-    StorageOptions,
     Wide,
     choice_option,
     size,
@@ -28,6 +27,7 @@ from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.record_input import RecordInput, opened, size_of
+from kbat.cli.stores import StorageOptions, opened_source, opened_target
 from kbat.cli.table import Column, write_table
 from kbat.compression import CODECS, Compression
 
@@ -130,7 +130,7 @@ def import_records(  # noqa: PLR0913 - one per option
     Exit codes: 0; 1 for files that can't be read or written, and for an input without records; 2 for wrong arguments,
     for a line or file that is not a record, and if OUT exists. Nothing is written unless everything can be written.
     """
-    path, out = opened_both(path, out, storage_option, None)
+    path, out = opened_source(path, out, storage_option, None), opened_target(out, storage_option)
     if storage_option and not (path.is_url or out.is_url):
         message = "--storage-option has no effect on a path in the file system: remove it, or name a URL"
         raise ValueError(message)

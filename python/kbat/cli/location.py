@@ -206,21 +206,6 @@ def of_file(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in {"remote", "remote_log_metadata"}}
 
 
-def opened_both(  # noqa: PLR0913, PLR0917 - the options of a command
-    source: Location,
-    out: Location,
-    settings: Sequence[Setting] | None,
-    keys: Sequence[Setting] | None,
-    remote: str | None = None,
-    metadata: str | None = None,
-) -> tuple[Location, Location]:
-    """Return what a command reads and what it writes. The storage options are those of the URL, or of both URLs."""
-    of_source = settings if source.is_url or not out.is_url else None
-    return source.opened_with(of_source, keys, remote, metadata), out.opened_with(
-        settings if out.is_url else None, None
-    )
-
-
 def is_presented(location: Location) -> bool:
     """Return whether a path that is not in the file system is one that the core presents for tiered storage."""
     # the keys are not known yet, and finding segments does not need them

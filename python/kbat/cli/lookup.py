@@ -12,22 +12,10 @@ import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
-from kbat.cli.options import (
-    EncryptionKeys,
-    Json,
-    Partitions,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Topics,
-    Wide,
-    number_option,
-    selection,
-    time,
-)
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, number_option, selection, time
 from kbat.cli.place import is_partition, locate, quiet, word
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 # Partitions without a result that an error names.
@@ -70,6 +58,7 @@ class _Found:
     is_exact: bool
 
 
+@opens_logs
 def lookup(  # noqa: PLR0913 - options
     path: PathArgument,
     *,
@@ -82,10 +71,6 @@ def lookup(  # noqa: PLR0913 - options
     partition: Partitions = None,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Find an offset or a time: the segment, the batch, the record, and the index entries that lead there.
 
@@ -111,7 +96,6 @@ def lookup(  # noqa: PLR0913 - options
     if (offset is None) == (at is None):
         message = "choose one of --offset NUMBER and --time TIME"
         raise ValueError(message)
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
     wanted = _Wanted(offset, at, path.options)

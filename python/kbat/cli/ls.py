@@ -11,21 +11,11 @@ from kbat._core.locations import discover
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import Lost, note_uncounted
-from kbat.cli.options import (
-    EncryptionKeys,
-    Json,
-    Partitions,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Topics,
-    Wide,
-    selection,
-)
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
 from kbat.cli.partitions import fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 # Partitions of a store that are read at a time.
@@ -52,17 +42,14 @@ _SEGMENT_COLUMNS = (
 )
 
 
-def ls(  # noqa: PLR0913 - options
+@opens_logs
+def ls(
     path: PathArgument,
     *,
     topic: Topics = None,
     partition: Partitions = None,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
@@ -89,7 +76,6 @@ def ls(  # noqa: PLR0913 - options
     that is not a log.
     """
     chosen = selection(topic, partition)
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     try:
         segments, warned = locate([path], **chosen)
     except NothingToReadError:

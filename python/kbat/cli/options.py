@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from kbat.cli.location import Location, Setting, is_presented
+from kbat.cli.location import Location, is_presented
 
 E = TypeVar("E", bound=str)
 
@@ -220,17 +220,6 @@ def existing_or_stdin(value: str) -> Location:
     return STDIN if str(value) == "-" else existing(value)
 
 
-def elsewhere(value: str) -> str:
-    """Return a path or URL that belongs to another one. Whether it exists is known when it is opened."""
-    if not value:
-        message = "it is empty; name a directory or its URL"
-        raise typer.BadParameter(message)
-    try:
-        return Location.parse(value).text
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 def target(value: str) -> Path:
     """Return the path of a directory to write."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
@@ -253,27 +242,6 @@ def target_location(value: str) -> Location:
         return Location.parse(value)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def storage_option(value: str) -> Setting:
-    """Parse NAME=VALUE. Messages never show the value."""
-    name, equals, text = str(value).partition("=")
-    if not equals or not name.strip():
-        message = "a storage option has the form NAME=VALUE, such as region=eu-west-1"
-        raise typer.BadParameter(message)
-    return Setting(name.strip(), text)
-
-
-def encryption_key(value: str) -> Setting:
-    """Parse ID=PATH, with the path of an existing PEM file."""
-    name, equals, path = str(value).partition("=")
-    if not equals or not name or not path:
-        message = "an encryption key has the form ID=PATH, such as key1=private.pem"
-        raise typer.BadParameter(message)
-    if not Path(path).is_file():
-        message = f"the file {path!r} of the encryption key {name!r} does not exist"
-        raise typer.BadParameter(message)
-    return Setting(name, path)
 
 
 PathArgument = Annotated[
@@ -308,50 +276,6 @@ DirectoryArgument = Annotated[
         metavar="PATH",
         parser=existing_directory,
         help="A partition directory or a log directory, or its URL. It is only read.",
-    ),
-]
-StorageOptions = Annotated[
-    list[Setting] | None,
-    typer.Option(
-        "--storage-option",
-        metavar="NAME=VALUE",
-        parser=storage_option,
-        help="How to open the store of a URL, with a name of object_store, such as region or endpoint. Repeat it for "
-        "more. Set credentials in the environment, such as AWS_ACCESS_KEY_ID: other users see a command's arguments.",
-        show_default=False,
-    ),
-]
-EncryptionKeys = Annotated[
-    list[Setting] | None,
-    typer.Option(
-        "--encryption-key",
-        metavar="ID=PATH",
-        parser=encryption_key,
-        help="A private key for segments that Aiven's plugin encrypted: its id and a PEM file. Repeat it for more.",
-        show_default=False,
-    ),
-]
-Remote = Annotated[
-    str | None,
-    typer.Option(
-        "--remote",
-        metavar="LOCATION",
-        parser=elsewhere,
-        help="Where the earlier segments of these logs are, in tiered storage or in a backup: a directory or its URL. "
-        "Each offset is read once, from PATH if it is there.",
-        show_default=False,
-    ),
-]
-RemoteLogMetadata = Annotated[
-    str | None,
-    typer.Option(
-        "--remote-log-metadata",
-        metavar="LOCATION",
-        parser=elsewhere,
-        help="The log directory with the topic __remote_log_metadata, or a partition directory or .log file of it: "
-        "only segments that it has as finished are read. Default with --remote: the partitions in the log directory, "
-        "if any.",
-        show_default=False,
     ),
 ]
 OutArgument = Annotated[

@@ -6,19 +6,9 @@ from typing import Any
 import kbat
 from kbat.cli import output
 from kbat.cli.losses import Lost, note_uncounted
-from kbat.cli.options import (
-    EncryptionKeys,
-    Json,
-    Partitions,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Topics,
-    Wide,
-    selection,
-)
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
 from kbat.cli.partitions import fail_for, json_errors, logs_of, name_of, number_text, read_each
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _COLUMNS = (
@@ -34,17 +24,14 @@ _COLUMNS = (
 )
 
 
-def producers(  # noqa: PLR0913 - options
+@opens_logs
+def producers(
     path: PathArgument,
     *,
     topic: Topics = None,
     partition: Partitions = None,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show the idempotent and transactional producers of partitions, as a broker would know them.
 
@@ -61,7 +48,6 @@ def producers(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for an empty directory and for partitions that can't be read; 2 for wrong arguments and for a PATH
     that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     found, errors, incomplete = read_each(logs_of(path, selection(topic, partition)), kbat.producers, "reading")
     rows = [{**name_of(log), **asdict(one)} for log, states in found for one in states]
     if json:

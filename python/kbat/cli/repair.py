@@ -10,22 +10,11 @@ import typer
 
 import kbat.results
 from kbat.cli import output
-from kbat.cli.location import Location, opened_both
-from kbat.cli.options import (
-    EncryptionKeys,
-    IndexInterval,
-    Json,
-    OutArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    existing,
-    existing_directory,
-    target,
-    target_location,
-)
+from kbat.cli.location import Location
+from kbat.cli.options import IndexInterval, Json, OutArgument, existing, existing_directory, target, target_location
 from kbat.cli.place import check_partition, word
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 
 _Partition = Annotated[
     Location, typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory, or its URL.")
@@ -68,6 +57,7 @@ _REPORT = """
 """
 
 
+@opens_logs
 def recover(  # noqa: PLR0913 - the options of kbat.recover
     path: _Partition,
     out: _OutOrUrl = None,
@@ -76,10 +66,6 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     dry_run: _DryRun = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Recover a partition as a broker does when it starts after an unclean shutdown.
 
@@ -98,10 +84,6 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     if (out is not None) == (in_place or dry_run):
         message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
-    if out is None:
-        path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    else:
-        path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     if in_place and not path.is_local:
         message = f"{path} can't be changed in place: 'kbat recover {word(path)} OUT{path.again}' writes a copy"
         raise ValueError(message)
@@ -142,16 +124,13 @@ def _nothing_kept() -> Iterator[None]:
         raise
 
 
-def salvage(  # noqa: PLR0913 - the options of kbat.salvage
+@opens_logs
+def salvage(
     path: _SegmentOrPartition,
     out: OutArgument,
     *,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Keep every complete batch of a corrupt segment or partition, including those after the corruption.
 
@@ -159,7 +138,6 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path, f'salvage "$p" {word(out)}/"$(basename "$p")"')
     options = out.options | path.options
     with progress("salvaging") as callback, _nothing_kept():
@@ -169,16 +147,13 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
     _show(report, as_json=json, holes=out.child("holes.jsonl"))
 
 
-def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
+@opens_logs
+def rebuild_indexes(
     path: _SegmentOrPartition,
     out: _Out = None,
     *,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
@@ -187,7 +162,6 @@ def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     if not path.is_local:
         message = (
             f"rebuild-indexes reads and changes only the file system: 'kbat salvage {word(path)} OUT{path.again}' "

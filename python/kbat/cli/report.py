@@ -15,16 +15,12 @@ from kbat.cli.grouping import nothing_counted
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
-    EncryptionKeys,
     Json,
     LeavePageCache,
     Partitions,
     PathsArgument,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     choice_option,
     number_option,
@@ -33,6 +29,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import locate, word
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.verify import message_of, next_commands
 
 if TYPE_CHECKING:
@@ -53,6 +50,7 @@ class Verify(StrEnum):
     NEVER = "never"
 
 
+@opens_logs
 def report(  # noqa: PLR0913 - options
     paths: PathsArgument,
     *,
@@ -79,10 +77,6 @@ def report(  # noqa: PLR0913 - options
     ] = 5,
     leave_page_cache: LeavePageCache = False,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a web page about a log: sizes over time, codecs, batches, producers, lag, compaction, findings, advice.
 
@@ -105,7 +99,6 @@ def report(  # noqa: PLR0913 - options
         message = "the report needs Plotly: pip install 'kbat[report]'"
         raise ValueError(message)
     chosen = selection(topic, partition, replicas)
-    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     segments, _ = locate(paths, **chosen)
     from kbat.report import Check, collect, page, writer  # noqa: PLC0415 - imports PyArrow
 

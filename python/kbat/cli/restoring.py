@@ -10,19 +10,15 @@ import typer
 
 import kbat.results
 from kbat.cli import output
-from kbat.cli.location import Location, opened_both
+from kbat.cli.location import Location
 from kbat.cli.options import (
     MAX,
-    EncryptionKeys,
     IndexInterval,
     Json,
     OutArgument,
     Partitions,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
-    StorageOptions,
     Topics,
     Wide,
     choice_option,
@@ -35,6 +31,7 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import NothingToReadError, check_not_foreign, quiet
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, stream_table
 
 _COLUMNS = (
@@ -86,6 +83,7 @@ def topic_id(value: str) -> TopicId:
     return TopicId(topic, text)
 
 
+@opens_logs
 def restore(  # noqa: PLR0913 - the options of kbat.restore
     path: Annotated[
         Location,
@@ -180,10 +178,6 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Restore backups and tiered storage to a log directory that a new broker serves with unchanged offsets.
 
@@ -207,7 +201,6 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, for files that can't be read or written, and
     for an empty directory; 2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition, replicas)
     if path.is_empty:
         message = f"{path} is empty: there is no partition to restore"

@@ -9,26 +9,16 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.codecs import Level, NewCodec, check_codec, others, unsupported
-from kbat.cli.location import Location, opened_both
-from kbat.cli.options import (
-    EncryptionKeys,
-    IndexInterval,
-    Json,
-    OutArgument,
-    PartitionArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    number_option,
-    size,
-    time,
-)
+from kbat.cli.location import Location
+from kbat.cli.options import IndexInterval, Json, OutArgument, PartitionArgument, number_option, size, time
 from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 from kbat.compression import Compression
 
 
+@opens_logs
 def compact(  # noqa: PLR0913 - the options of kbat.compact
     path: PartitionArgument,
     out: OutArgument,
@@ -63,10 +53,6 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     ] = 134_217_728,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Compact a partition into a new directory, as a broker's cleaner does: keep the last record of each key.
 
@@ -82,7 +68,6 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path)
     with progress("compacting") as callback:
         report = kbat.compact(
@@ -108,6 +93,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     output.write_line(f"segments after the compacted part, copied unchanged: {report.untouched_segments}")
 
 
+@opens_logs
 def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     path: PartitionArgument,
     out: OutArgument,
@@ -127,10 +113,6 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     ] = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Copy a partition with another codec, batch size or message format. Offsets and timestamps do not change.
 
@@ -147,7 +129,6 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     arguments and for a PATH that is not a log.
     """
     check_codec(magic, compression)
-    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path)
     with progress("rewriting") as callback:
         found = rewrite_partition(

@@ -15,26 +15,23 @@ from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.losses import Lost, lost_in, note_uncounted
 from kbat.cli.options import (
-    EncryptionKeys,
     EndOffset,
     EndTime,
     Json,
     LeavePageCache,
     Partitions,
     PathsArgument,
-    Remote,
-    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
     StartTime,
-    StorageOptions,
     Topics,
     Wide,
     selection,
 )
 from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 from kbat.cli.tally import Key, tally_batches, tally_records
 from kbat.sums import BatchSums, RecordSums, Sizes
@@ -114,6 +111,7 @@ class _Counted(NamedTuple):
         note_uncounted(self.lost)
 
 
+@opens_logs
 def stat(  # noqa: PLR0913 - options
     paths: PathsArgument,
     *,
@@ -135,10 +133,6 @@ def stat(  # noqa: PLR0913 - options
     leave_page_cache: LeavePageCache = False,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show batches, records, bytes, sizes and gaps by topic, or by any combination of groups.
 
@@ -179,7 +173,7 @@ def stat(  # noqa: PLR0913 - options
     arguments and for a PATH that is not a log.
     """
     counted = _count(
-        [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths],
+        paths,
         by or ["topic"],
         selection(topic, partition, replicas),
         are_records_read=records,
@@ -196,6 +190,7 @@ def stat(  # noqa: PLR0913 - options
     counted.note_losses()
 
 
+@opens_logs
 def audit(  # noqa: PLR0913 - options
     paths: PathsArgument,
     *,
@@ -207,10 +202,6 @@ def audit(  # noqa: PLR0913 - options
     use_page_cache: _UsePageCache = False,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show what fills a log, as `kbat stat --by topic,codec` does, with fewer figures; kept for scripts.
 
@@ -228,7 +219,7 @@ def audit(  # noqa: PLR0913 - options
     arguments and for a PATH that is not a log.
     """
     counted = _count(
-        [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths],
+        paths,
         [*_AUDITED, *(by or ())],
         selection(topic, partition, replicas),
         are_records_read=False,

@@ -4,9 +4,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from kbat.cli import output
-from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Topics, Wide
+from kbat.cli.options import Json, PathArgument, Topics, Wide
 from kbat.cli.partitions import check_topic, decoding, note_incomplete
 from kbat.cli.place import locate
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _TOPIC = "__cluster_metadata"
@@ -20,16 +21,13 @@ _COLUMNS = (
 )
 
 
-def topics(  # noqa: PLR0913 - options
+@opens_logs
+def topics(
     path: PathArgument,
     *,
     topic: Topics = None,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show ids, partitions and configurations of a cluster's topics, from `__cluster_metadata`.
 
@@ -49,7 +47,6 @@ def topics(  # noqa: PLR0913 - options
     """
     from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     segments = locate([path]).segments
     check_topic(path, segments, _TOPIC)
     with decoding(path, _TOPIC):

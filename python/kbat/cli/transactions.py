@@ -6,18 +6,7 @@ import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import Lost, note_uncounted
-from kbat.cli.options import (
-    EncryptionKeys,
-    Json,
-    Partitions,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Topics,
-    Wide,
-    selection,
-)
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
 from kbat.cli.partitions import (
     Errors,
     Log,
@@ -31,6 +20,7 @@ from kbat.cli.partitions import (
     warnings_as_notes,
 )
 from kbat.cli.place import quiet
+from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
 _STATE_TOPIC = "__transaction_state"
@@ -64,17 +54,14 @@ _ABORTED = (
 )
 
 
-def transactions(  # noqa: PLR0913 - options
+@opens_logs
+def transactions(
     path: PathArgument,
     *,
     topic: Topics = None,
     partition: Partitions = None,
     json: Json = False,
     wide: Wide = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show transactional ids, open transactions, and the ranges of aborted ones.
 
@@ -94,7 +81,6 @@ def transactions(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for an empty directory and for partitions that can't be read; 2 for wrong arguments and for a PATH
     that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition)
     logs = logs_of(path, chosen)
     ids, unread = _transactional_ids(path, _states(path, logs) if chosen else logs)

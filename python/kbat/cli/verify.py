@@ -12,20 +12,10 @@ import typer
 import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.options import (
-    MAX,
-    EncryptionKeys,
-    Json,
-    Partitions,
-    PathArgument,
-    Remote,
-    RemoteLogMetadata,
-    StorageOptions,
-    Topics,
-    selection,
-)
+from kbat.cli.options import MAX, Json, Partitions, PathArgument, Topics, selection
 from kbat.cli.place import CHECKPOINT, NothingToReadError, foreign, foreign_directory, locate, repairable, word
 from kbat.cli.progress import progress
+from kbat.cli.stores import opens_logs
 
 _ORDER = ("error", "warning", "info")
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
@@ -72,17 +62,14 @@ _BY_KIND = {
 }
 
 
-def verify(  # noqa: PLR0913 - options
+@opens_logs
+def verify(
     path: PathArgument,
     *,
     topic: Topics = None,
     partition: Partitions = None,
     show_all: All = False,
     json: Json = False,
-    storage_option: StorageOptions = None,
-    encryption_key: EncryptionKeys = None,
-    remote: Remote = None,
-    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
 
@@ -99,7 +86,6 @@ def verify(  # noqa: PLR0913 - options
     `message`; `warnings`: messages about directories without segments; `next`: commands to type.
     """
     chosen = selection(topic, partition)
-    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     nothing, warnings = None, []
     try:
         # the report has a finding for each omission
