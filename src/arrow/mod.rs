@@ -7,6 +7,7 @@ pub(crate) mod column_table;
 mod columns;
 mod corruption;
 mod decoded;
+mod deleted;
 mod encode;
 mod ending;
 mod header_column;

@@ -19,6 +19,8 @@ pub struct ScanStats {
     /// Offsets between the last good batch and the next one, including offsets that compaction had already removed.
     /// Offsets lost at the end of a segment are counted only if a next segment exists.
     pub offsets_lost: u64,
+    /// Segments that retention deleted after the log was listed, so that their records were not read.
+    pub segments_deleted: u64,
 }
 
 impl ScanStats {
@@ -31,6 +33,7 @@ impl ScanStats {
             batches_skipped: self.batches_skipped.saturating_add(other.batches_skipped),
             bytes_lost: self.bytes_lost.saturating_add(other.bytes_lost),
             offsets_lost: self.offsets_lost.saturating_add(other.offsets_lost),
+            segments_deleted: self.segments_deleted.saturating_add(other.segments_deleted),
         }
     }
 }

@@ -402,7 +402,7 @@ extern "system" fn Java_kbat_spark_Native_counts<'l>(
 
 /// The counts of a task, in the order of Java's metrics.
 fn counts_of(stats: ScanStats) -> [i64; 6] {
-    let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = stats;
+    let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost, .. } = stats;
     let counts = [batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost];
     counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX))
 }

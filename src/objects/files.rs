@@ -176,7 +176,10 @@ impl Store for ObjectFiles {
         }
         // an HTTP server that can't list answers for a directory with a page
         let can_list = !listing.as_ref().is_err_and(is_unsupported);
-        if !is_likely_object && can_list && let Some(object) = self.head(key, path)? {
+        if !is_likely_object
+            && can_list
+            && let Some(object) = self.head(key, path)?
+        {
             return Ok(status_of(&object));
         }
         listing?;

@@ -437,6 +437,10 @@ class ScanStats:
         Includes offsets that compaction had removed.
         """
 
+    @property
+    def segments_deleted(self) -> int:
+        """Number of segments that retention deleted after the log was listed, so that their records were not read."""
+
     def to_dict(self) -> dict[str, int]:
         """Return the fields as a dictionary."""
 

@@ -9,6 +9,7 @@ use current::{CurrentSource, NextBatch};
 
 use crate::arrow::ahead::NextFiles;
 use crate::arrow::corruption::SkippedBytes;
+use crate::arrow::deleted::DeletedSegment;
 use crate::arrow::interrupt::{InterruptCheck, ProgressCallback, go_on, interrupted};
 use crate::arrow::options::{Isolation, OnCorrupt, RecordBounds, ScanOptions};
 use crate::arrow::origin::Origin;
@@ -147,7 +148,7 @@ impl SourceWalk {
             let Some(source) = self.sources.next() else { return Ok(Some(Step::End)) };
             let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
             let opened = self.opened.take().or_else(|| self.next_files.take().map(OpenedFile::from));
-            self.current = self.open(source, options, opened)?;
+            self.current = self.open_listed(&source, options, opened)?;
             if reads_payloads && let Some(current) = &self.current {
                 // the first records of a range may be all that the caller takes, but this one has taken a source
                 let (bounds, is_under_way) = (options.bounds(), self.stats.batches > 0);
@@ -229,6 +230,29 @@ impl SourceWalk {
         self.stats = self.stats();
         let len = self.current.take().map_or(0, |current| current.len);
         self.watch.walked = self.watch.walked.saturating_add(len);
+    }
+
+    /// Opens a source that retention may have deleted in the meantime.
+    fn open_listed(
+        &mut self,
+        source: &ScanSource,
+        options: &ScanOptions,
+        opened: Option<OpenedFile>,
+    ) -> Result<Option<CurrentSource>> {
+        let error = match self.open(source.clone(), options, opened) {
+            Err(error) if error.is_not_found() => error,
+            opened => return opened,
+        };
+        match DeletedSegment::of(source, error)? {
+            // the transaction index has another name, too
+            DeletedSegment::Renamed(renamed) if options.isolation == Isolation::ReadUncommitted => {
+                self.open(*renamed, options, None)
+            }
+            DeletedSegment::Renamed(_) | DeletedSegment::Removed => {
+                self.stats.segments_deleted = self.stats.segments_deleted.saturating_add(1);
+                Ok(None)
+            }
+        }
     }
 
     /// Opens a source at the position of the first batch to read; `None` if nothing in it is within the bounds.

@@ -125,7 +125,7 @@ impl TaskReader {
     /// Writes the counts into the directory of the option `metricsPath`. A second run of the task replaces them.
     fn write_counts(&self) -> Result<()> {
         let Some(directory) = &self.options.metrics_path else { return Ok(()) };
-        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = self.stats();
+        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost, .. } = self.stats();
         let counts = serde_json::json!({
             "batches": batches,
             "records": records,

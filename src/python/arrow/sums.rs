@@ -102,7 +102,7 @@ fn summed<T: Send>(
     let callback = waiting.callback();
     let mut stats = ScanStats::default();
     let result = run(py, None, |_, _| sum(callback, &mut stats));
-    scan.share(stats);
+    scan.share(py, stats)?;
     if let Some(raised) = waiting.raised() {
         return Err(raised);
     }

@@ -97,7 +97,7 @@ fn write_records(
     let result = run(py, None, |caught, _| {
         write_watched(sources, &options, &text, callback, &mut Callback::new(write, caught), &mut written)
     });
-    scan.share(written.stats);
+    scan.share(py, written.stats)?;
     if let Some(raised) = waiting.raised() {
         return Err(raised);
     }

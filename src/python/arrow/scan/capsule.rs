@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Error;
-use crate::python::arrow::scan::pass::Pass;
+use crate::python::arrow::scan::pass::{Pass, deleted_segments, warn_of_deleted};
 
 /// A capsule with a stream of Arrow batches.
 pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
@@ -19,13 +19,30 @@ pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule
 }
 
 /// A pass as arrow-rs's reader. The C interface carries only the text of an error.
-pub(crate) struct PassReader(Pass);
+pub(crate) struct PassReader {
+    pass: Pass,
+    /// Whether the pass has ended.
+    has_ended: bool,
+}
 
 impl PassReader {
     /// Creates a reader of a pass. Called by the thread that requests the stream.
     pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
         note_main_thread(py)?;
-        Ok(Self(pass))
+        Ok(Self { pass, has_ended: false })
+    }
+}
+
+impl PassReader {
+    /// Warns of deleted segments, or fails in threads that can't warn: see [`raised_by_signals`].
+    fn end(&mut self) -> Result<(), Error> {
+        self.has_ended = true;
+        let stats = self.pass.stats();
+        match deleted_segments(&stats) {
+            Some(_) if is_main_thread() => Python::attach(|py| warn_of_deleted(py, &stats)).map_err(Error::other),
+            Some(message) => Err(Error::other(format!("{message}; read the log again"))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -36,7 +53,11 @@ impl Iterator for PassReader {
         if let Some(raised) = raised_by_signals() {
             return Some(Err(ArrowError::ExternalError(Box::new(Error::other(raised)))));
         }
-        self.0.next().map(|next| next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        let next = match self.pass.next() {
+            None if !self.has_ended => self.end().err().map(Err)?,
+            next => next?,
+        };
+        Some(next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 
@@ -44,10 +65,14 @@ impl Iterator for PassReader {
 /// threads must not wait for the GIL, because the thread that waits for them may hold it.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has only one lifetime")]
 fn raised_by_signals() -> Option<PyErr> {
-    if MAIN_THREAD.get() != Some(&thread::current().id()) {
+    if !is_main_thread() {
         return None;
     }
     Python::attach(|py| py.check_signals()).err()
+}
+
+fn is_main_thread() -> bool {
+    MAIN_THREAD.get() == Some(&thread::current().id())
 }
 
 /// Python's main thread, if it has requested a stream.
@@ -67,6 +92,6 @@ fn note_main_thread(py: Python<'_>) -> PyResult<()> {
 
 impl RecordBatchReader for PassReader {
     fn schema(&self) -> SchemaRef {
-        self.0.schema()
+        self.pass.schema()
     }
 }

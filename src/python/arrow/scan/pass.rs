@@ -7,12 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
+use crate::plural::count_of;
 use crate::python::arrow::batch::PyArrowBatch;
 use crate::python::arrow::lists;
 use crate::python::arrow::scan::progress::Waiting;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
 use crate::python::runtime::fields::fields;
+use crate::python::runtime::warning::warn;
 
 /// The view that a pass reads.
 pub(crate) enum ViewScan {
@@ -50,7 +52,7 @@ impl Pass {
         }
     }
 
-    fn stats(&self) -> ScanStats {
+    pub(crate) fn stats(&self) -> ScanStats {
         match &self.view {
             ViewScan::Records(scan) => scan.stats(),
             ViewScan::Parallel(scan) => scan.stats(),
@@ -76,9 +78,11 @@ impl Pass {
             return Err(raised);
         }
         let next = next.transpose().or_raise(py)?;
-        match &next {
-            Some(_) => self.waiting.report(py, self.walked())?,
-            None => self.waiting.end(py)?,
+        if next.is_some() {
+            self.waiting.report(py, self.walked())?;
+        } else {
+            self.waiting.end(py)?;
+            warn_of_deleted(py, &self.stats())?;
         }
         Ok(next)
     }
@@ -106,6 +110,20 @@ impl Iterator for Pass {
     }
 }
 
+/// Warns of segments that retention has deleted before they were read, if there are any.
+pub(crate) fn warn_of_deleted(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
+    deleted_segments(stats).map_or(Ok(()), |warning| warn(py, &[warning]))
+}
+
+/// What to say about segments that retention has deleted before they were read.
+pub(crate) fn deleted_segments(stats: &ScanStats) -> Option<String> {
+    let count = stats.segments_deleted;
+    (count > 0).then(|| {
+        let segments = count_of(count, "segment");
+        format!("records are missing: retention deleted {segments} before the scan reached them")
+    })
+}
+
 /// What a pass of a :class:`Scan` has read and lost.
 #[pyclass(frozen, name = "ScanStats", module = "kbat")]
 pub(crate) struct PyScanStats(pub(crate) ScanStats);
@@ -131,13 +149,19 @@ fields! {
         ///
         /// Includes offsets that compaction had removed.
         offsets_lost: u64 = |stats| stats.offsets_lost;
+
+        /// Number of segments that retention deleted after the log was listed, so that their records were not read.
+        segments_deleted: u64 = |stats| stats.segments_deleted;
     }
 
     fn __repr__(&self) -> String {
-        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = self.0;
+        let ScanStats {
+            batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost, segments_deleted
+        } = self.0;
         format!(
             "ScanStats(batches={batches}, records={records}, bytes_read={bytes_read}, \
-             batches_skipped={batches_skipped}, bytes_lost={bytes_lost}, offsets_lost={offsets_lost})"
+             batches_skipped={batches_skipped}, bytes_lost={bytes_lost}, offsets_lost={offsets_lost}, \
+             segments_deleted={segments_deleted})"
         )
     }
 }
