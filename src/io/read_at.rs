@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::frame::is_zeros;
+use crate::io::waiting::InterruptTimer;
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 
@@ -97,8 +98,9 @@ pub(crate) fn is_zero_to_the_end(source: &dyn ReadAt, position: u64, end: u64) -
 /// # Errors
 /// I/O errors.
 pub(crate) fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Option<u64>> {
-    let mut chunk = Vec::new();
+    let (mut chunk, mut timer) = (Vec::new(), InterruptTimer::default());
     while position < end {
+        timer.check()?;
         position = source.next_data(position)?;
         let wanted = usize_from_u64(end.saturating_sub(position)).min(ZERO_CHUNK_LEN);
         chunk.resize(wanted, 0);
@@ -121,19 +123,21 @@ pub(crate) struct ChunkCache {
     position: u64,
     /// Bytes to read per chunk.
     read_len: usize,
+    timer: InterruptTimer,
 }
 
 impl ChunkCache {
     pub(crate) fn new(read_len: usize) -> Self {
-        Self { chunk: Vec::new(), position: 0, read_len }
+        Self { chunk: Vec::new(), position: 0, read_len, timer: InterruptTimer::default() }
     }
 
     /// Returns the bytes from a position on: at least `wanted`, or all up to the end of the source if fewer.
     ///
     /// # Errors
-    /// I/O errors.
+    /// I/O errors; the reason if the user stopped the operation.
     pub(crate) fn bytes_from(&mut self, source: &dyn ReadAt, position: u64, wanted: usize) -> Result<&[u8]> {
         if !self.has(position, wanted) {
+            self.timer.check()?;
             self.chunk.resize(self.read_len.max(wanted), 0);
             let count = source.read_bytes_at(&mut self.chunk, position)?;
             self.chunk.truncate(count);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
@@ -33,6 +33,28 @@ pub(crate) fn interrupt() -> Option<Error> {
         return Some(Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted)));
     }
     INTERRUPT_CHECK.get().and_then(|check| check())
+}
+
+/// Checks from time to time whether the user wants to stop.
+#[derive(Debug, Default)]
+pub(crate) struct InterruptTimer {
+    next: Option<Instant>,
+}
+
+impl InterruptTimer {
+    /// Checks if the last check was long enough ago.
+    ///
+    /// # Errors
+    /// The reason to stop.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now < next) {
+            return Ok(());
+        }
+        let is_first = self.next.is_none();
+        self.next = now.checked_add(CHECK_INTERVAL);
+        if is_first { Ok(()) } else { interrupt().map_or(Ok(()), Err) }
+    }
 }
 
 /// Number of calls at a time.

@@ -15,7 +15,7 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerStates, replay_segment, states_at};
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::slices::Slices;
-use crate::store::listing::{refuse_log_directory, refuse_same_base_offset};
+use crate::store::listing::{UnreadFile, listed_with_unread, refuse_log_directory, refuse_same_base_offset};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, TopicPartition,
     parse_partition_directory,
@@ -34,6 +34,7 @@ pub struct PartitionLog {
     metadata_snapshots: Vec<(SnapshotFile, Location)>,
     leftovers: Vec<Location>,
     checkpointed_start: Option<i64>,
+    unread: Option<UnreadFile>,
     limits: Limits,
 }
 
@@ -72,9 +73,12 @@ impl PartitionLog {
             snapshots: Vec::new(),
             metadata_snapshots: Vec::new(),
             leftovers: Vec::new(),
+            unread: None,
             limits: limits.clone(),
         };
-        for entry in directory.entries()? {
+        let (entries, unread) = listed_with_unread(directory)?;
+        log.unread = unread;
+        for entry in entries {
             if let Some(file) = SnapshotFile::parse(entry.name()).filter(|file| !file.deleted) {
                 log.metadata_snapshots.push((file, entry));
                 continue;
@@ -127,6 +131,12 @@ impl PartitionLog {
         self.partition.as_ref()
     }
 
+    /// Refuses a directory of which readers would miss records: a broker was stopped while it replaced a segment, or a
+    /// segment is compressed.
+    fn check_complete(&self) -> Result<()> {
+        self.unread.as_ref().map_or(Ok(()), |unread| Err(unread.error()))
+    }
+
     /// The segments, sorted by base offset.
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
@@ -162,8 +172,11 @@ impl PartitionLog {
     /// The offset that the next record would get.
     ///
     /// # Errors
-    /// The errors of [`Segment::end_offset`] of the last segment.
+    /// The errors of [`Segment::end_offset`] of the last segment;
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if readers of the directory would miss records, because a
+    /// broker was stopped while it replaced a segment, or a segment is compressed.
     pub fn end_offset(&self) -> Result<i64> {
+        self.check_complete()?;
         let end = self.segments.last().map_or(Ok(0), Segment::end_offset)?;
         Ok(end.max(self.start_offset()))
     }
@@ -203,8 +216,9 @@ impl PartitionLog {
     /// returns no records.
     ///
     /// # Errors
-    /// The errors of [`Segment::find_offset`].
+    /// The errors of [`Segment::find_offset`], and of [`PartitionLog::end_offset`] for such a directory.
     pub fn find_offset(&self, offset: i64) -> Result<Option<(&Segment, OffsetPlace)>> {
+        self.check_complete()?;
         if offset < self.start_offset() {
             return Ok(None);
         }
@@ -223,8 +237,10 @@ impl PartitionLog {
     /// in such a segment, the result is `None`.
     ///
     /// # Errors
-    /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`], and of [`PartitionLog::end_offset`]
+    /// for such a directory.
     pub fn find_timestamp(&self, timestamp: i64) -> Result<Option<TimestampPlace>> {
+        self.check_complete()?;
         for segment in &self.segments {
             let mut largest = segment.largest_timestamp()?.timestamp;
             if largest < 0 {
@@ -240,8 +256,9 @@ impl PartitionLog {
     /// Finds the first record with the largest timestamp of all. Returns `None` if no record has a timestamp.
     ///
     /// # Errors
-    /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    /// The errors of [`PartitionLog::find_timestamp`].
     pub fn find_max_timestamp(&self) -> Result<Option<TimestampPlace>> {
+        self.check_complete()?;
         let mut best: Option<(i64, &Segment)> = None;
         for segment in &self.segments {
             let largest = segment.largest_timestamp()?.timestamp;
@@ -259,8 +276,10 @@ impl PartitionLog {
     /// is open at the end, or else the end offset.
     ///
     /// # Errors
-    /// I/O errors. After corruption, the search resumes at the next batch that is found.
+    /// I/O errors, and that of [`PartitionLog::end_offset`] for such a directory. After corruption, the search resumes at
+    /// the next batch that is found.
     pub fn last_stable_offset(&self) -> Result<i64> {
+        self.check_complete()?;
         committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
     }
 
@@ -288,8 +307,9 @@ impl PartitionLog {
     /// A broker's state of the producers at the end of the log.
     ///
     /// # Errors
-    /// I/O errors. After corruption, the search resumes at the next batch that is found.
+    /// The errors of [`PartitionLog::last_stable_offset`].
     pub fn producer_states(&self) -> Result<ProducerStates> {
+        self.check_complete()?;
         committed::producer_states(&self.segments)
     }
 
@@ -314,8 +334,9 @@ impl PartitionLog {
     /// indexes.
     ///
     /// # Errors
-    /// I/O errors.
+    /// I/O errors, and that of [`PartitionLog::end_offset`] for such a directory.
     pub fn aborted_transactions(&self, start_offset: i64, end_offset: i64) -> Result<Vec<AbortedTransaction>> {
+        self.check_complete()?;
         committed::aborted_transactions(&self.segments, start_offset, end_offset)
     }
 }

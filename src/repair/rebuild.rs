@@ -11,7 +11,7 @@ use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange};
+use crate::log::inventory::{FileAction, FileChange, refuse_no_files};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates, states_at};
 use crate::log::reader::SegmentReader;
@@ -22,6 +22,7 @@ use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::walk::walk_to_corruption;
+use crate::store::listing::listed_with_unread;
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -101,6 +102,10 @@ struct RebuildSources {
 
 fn sources(path: &Location) -> Result<RebuildSources> {
     if path.is_dir() {
+        if let (_, Some(unread)) = listed_with_unread(path)? {
+            return Err(unread.error());
+        }
+        refuse_no_files(path)?;
         let inventory = Inventory::live(path)?;
         let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.clone())).collect();
         return Ok(RebuildSources { directory: path.clone(), logs, inventory });

@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange};
+use crate::log::inventory::{FileAction, FileChange, refuse_no_files};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
@@ -31,7 +31,7 @@ use crate::repair::walk::walk_to_corruption;
 use crate::slices::Slices;
 use crate::store::listing::{refuse_compressed, refuse_log_directory};
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
-use crate::store::refuse_foreign_directory;
+use crate::store::{refuse_foreign_directory, refuse_foreign_file};
 
 /// Options of [`recover`].
 #[derive(Debug, Clone)]
@@ -97,6 +97,7 @@ pub fn recover(
     // before the files are listed, which a writer may change
     let lock = || path.local_path().and_then(DirectoryLock::acquire);
     let _lock = (options.in_place && !options.dry_run).then(lock).transpose()?;
+    refuse_no_files(path)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     inventory.refuse_damaged_swap()?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
@@ -245,19 +246,26 @@ impl Recovery {
         self.snapshot(self.end_offset)
     }
 
-    /// Refuses files that do not begin like a log, such as texts. In place, refuses to truncate everything if no batch
-    /// is complete. A broker would empty both.
+    /// Refuses files that do not begin like a log, such as texts. In place, refuses to truncate everything, or because
+    /// of such a file. A broker would do both.
     fn refuse_no_log(&self, in_place: bool) -> Result<()> {
+        let mut has_batch = false;
         for dropped in &self.report.dropped {
-            let file = self.source.join(name_of(&dropped.path)).open()?;
-            if !in_place && begins_like_a_batch(&file)? {
+            let path = self.source.join(name_of(&dropped.path));
+            let file = path.open()?;
+            if in_place && dropped.position == 0 {
+                refuse_foreign_file(&path)?;
+            } else if !in_place && begins_like_a_batch(&file)? {
                 return Ok(());
             }
-            if SegmentTail::any_batch(&file, dropped.position)?.is_some() {
+            has_batch |= SegmentTail::any_batch(&file, dropped.position)?.is_some();
+            if has_batch && !in_place {
                 return Ok(());
             }
         }
-        refuse_nothing_kept(&self.source, &self.report)
+        refuse_nothing_kept(&self.source, &self.report).map_err(|error| {
+            if has_batch { error.with_note("salvage keeps the complete batches after it") } else { error }
+        })
     }
 
     /// Writes the snapshot that a broker writes at a new offset.

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange, Inventory};
+use crate::log::inventory::{FileAction, FileChange, Inventory, refuse_no_files};
 use crate::log::producer::ProducerStates;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
@@ -83,6 +83,9 @@ pub fn salvage(
     let (path, out): (&Location, &Path) = (&path.into(), out.as_ref());
     let limits = &options.limits;
     refuse_archive(path)?;
+    if path.is_dir() {
+        refuse_no_files(path)?;
+    }
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
     if path.is_dir() {

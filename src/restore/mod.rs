@@ -49,6 +49,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::io::staged::StagedDirectory;
+use crate::io::waiting::map_waiting;
 use crate::io::{Location, Progress};
 use crate::rewrite::source::RewriteSource;
 use offsets::CommittedOffsets;
@@ -91,9 +92,10 @@ pub fn restore(
         ..RestoreReport::default()
     };
     if options.dry_run {
-        for one in &sources.partitions {
-            report.partitions.push(plan::plan(one, options, progress)?);
-        }
+        progress.advance(0)?;
+        // of a store, several at a time, because each waits for requests
+        let is_waiting = sources.partitions.iter().any(|one| !one.directory.is_local());
+        report.partitions = map_waiting(&sources.partitions, is_waiting, |one| plan::plan(one, options))?;
         target.identify(&mut report);
         target.warn_of_epochs(&mut report, options);
         committed.add_to(&mut report);

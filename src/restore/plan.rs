@@ -4,7 +4,7 @@ use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH};
-use crate::io::Progress;
+use crate::io::waiting::InterruptTimer;
 use crate::log::{PartitionLog, Segment};
 use crate::num::u64_of;
 use crate::restore::cut::{CutBounds, head};
@@ -17,20 +17,17 @@ use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegm
 ///
 /// # Errors
 /// Corruption that is found on the way; I/O errors.
-pub(super) fn plan(
-    one: &PartitionSource,
-    options: &RestoreOptions,
-    progress: &mut Progress<'_>,
-) -> Result<RestoredPartition> {
+pub(super) fn plan(one: &PartitionSource, options: &RestoreOptions) -> Result<RestoredPartition> {
     let log = PartitionLog::open_with(&one.directory, &options.limits)?;
     let bounds = CutBounds::of(options, &one.partition, log.start_offset());
     let mut report = RestoredPartition::new(one.partition.clone(), one.directory.to_path_buf(), log.start_offset());
     report.warnings = one.directory.warnings()?;
     report.source_topic_id = log.metadata()?.map(|metadata| metadata.topic_id);
     let mut end_offset: Option<i64> = None;
+    let mut timer = InterruptTimer::default();
     let (mut current, mut before) = (log.segments().first(), None);
     for segment in log.segments() {
-        progress.advance(0)?;
+        timer.check()?;
         if let Some(cut) = bounds.excludes(segment.base_offset()) {
             report.cut = Some(cut).filter(|_| segment.size() > 0);
             break;

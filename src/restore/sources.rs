@@ -156,6 +156,12 @@ impl PartitionSearch {
         let absolute = directory.absolute();
         let name = absolute.name();
         let is_segment = |entry: &Location| LogFile::parse(entry.name()).is_some_and(is_of_log);
+        // a link to a disk that is missing: an error if the partition is selected
+        for entry in entries.iter().filter(|entry| entry.is_link() && !entry.exists()) {
+            if let Some(partition) = parse_partition_directory(entry.name()) {
+                self.live.entry(partition).or_default().push(entry.clone());
+            }
+        }
         if !entries.iter().any(is_segment) {
             let mut nested = entries;
             nested.retain(|entry| {

@@ -1,10 +1,12 @@
 //! [`Survey`]: the producers, transactions and end of a log, collected before it is rewritten.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
 
 use super::source::{RewriteSource, SourceSegment};
 use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
+use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::io::Progress;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
@@ -17,7 +19,7 @@ pub(super) struct Survey {
     pub(super) states: ProducerStates,
     /// All aborted transactions that have batches, in the order of their markers.
     pub(super) aborted: Vec<AbortedTransaction>,
-    /// The aborted transactions of the transaction indexes, by producer and marker.
+    /// The aborted transactions of the transaction indexes, by producer and marker, without wrong entries.
     indexed: HashMap<(i64, i64), AbortedTransaction>,
     /// The offset after the last batch.
     pub(super) end_offset: i64,
@@ -42,15 +44,23 @@ impl Survey {
         let mut scratch = Scratch::new();
         for segment in &source.segments {
             let mut largest = NO_TIMESTAMP;
+            let mut indexed = IndexedTransactions::new(indexed_in(segment)?);
             let tail = source.each_batch(segment, progress, &mut |batch| {
                 largest = largest.max(batch.max_timestamp());
+                indexed.pass(batch);
                 survey.aborted.extend(survey.states.update(batch, &mut scratch, &source.limits)?);
                 Ok(true)
             })?;
             survey.tail_bytes = survey.tail_bytes.saturating_add(tail);
             survey.largest_timestamps.push(largest);
-            for transaction in indexed_in(segment)? {
+            for transaction in indexed.finish() {
                 survey.indexed.insert(marker_of(&transaction), transaction);
+            }
+        }
+        for transaction in &survey.aborted {
+            let marker = marker_of(transaction);
+            if survey.indexed.get(&marker).is_some_and(|entry| entry.first_offset > transaction.first_offset) {
+                survey.indexed.remove(&marker);
             }
         }
         let last_base = source.segments.last().map_or(0, |segment| segment.base_offset);
@@ -73,9 +83,39 @@ impl Survey {
         let known = self.indexed.values().chain(&self.aborted);
         let within = known.filter(|transaction| (start..end).contains(&transaction.last_offset));
         let mut entries: Vec<_> = within.map(|transaction| *self.as_indexed(transaction)).collect();
-        entries.sort_by_key(|transaction| transaction.last_offset);
-        entries.dedup_by_key(|transaction| transaction.last_offset);
+        entries.sort_by_key(|transaction| (transaction.last_offset, transaction.producer_id));
+        entries.dedup_by_key(|transaction| marker_of(transaction));
         entries
+    }
+}
+
+/// The entries of a segment's transaction index, compared with its batches. A marker may be missing, because compaction
+/// removes it later than its transaction; another batch at its offset shows that the entry is wrong.
+struct IndexedTransactions {
+    /// By the offsets of their markers.
+    entries: Peekable<std::vec::IntoIter<AbortedTransaction>>,
+    right: Vec<AbortedTransaction>,
+}
+
+impl IndexedTransactions {
+    fn new(mut entries: Vec<AbortedTransaction>) -> Self {
+        entries.sort_by_key(|transaction| transaction.last_offset);
+        Self { entries: entries.into_iter().peekable(), right: Vec::new() }
+    }
+
+    fn pass(&mut self, batch: &Batch<'_>) {
+        while let Some(entry) = self.entries.next_if(|entry| entry.last_offset <= batch.last_offset()) {
+            let is_there = batch.base_offset().is_none_or(|base| base <= entry.last_offset);
+            let is_marker = batch.is_control() && batch.producer_id() == entry.producer_id;
+            if !is_there || is_marker {
+                self.right.push(entry);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<AbortedTransaction> {
+        self.right.extend(self.entries);
+        self.right
     }
 }
 

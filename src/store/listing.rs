@@ -200,11 +200,39 @@ fn segments_in(directory: &Location) -> Result<Folder> {
             listed.retain(|entry| !segments.is_empty() && is_misnamed(entry.name()));
             Ok(Folder { segments, misnamed_logs: listed, unfinished })
         }
-        (_, Some(swap)) => {
-            let error = Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned()));
-            Err(error.with_path(&directory.join(swap.to_string())))
-        }
+        (_, Some(swap)) => Err(UnreadFile::swap(directory, &swap).error()),
     }
+}
+
+/// A file with records that are in no segment of its directory: readers would miss them.
+#[derive(Debug, Clone)]
+pub(crate) struct UnreadFile {
+    path: Location,
+    reason: &'static str,
+}
+
+impl UnreadFile {
+    fn swap(directory: &Location, swap: &LogFile) -> Self {
+        Self { path: directory.join(swap.to_string()), reason: MISSING_SWAP }
+    }
+
+    /// The error of reading the directory.
+    pub(crate) fn error(&self) -> Error {
+        Error::new(ErrorKind::InvalidFile(self.reason.to_owned())).with_path(&self.path)
+    }
+}
+
+/// Lists a directory when a broker is not replacing segments in it, and finds a file that readers would miss.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn listed_with_unread(directory: &Location) -> Result<(Vec<Location>, Option<UnreadFile>)> {
+    let (listed, swap) = settled(directory)?;
+    let swap = swap.map(|swap| UnreadFile::swap(directory, &swap));
+    let compressed =
+        || compressed_alone(&listed).next().map(|entry| UnreadFile { path: entry.clone(), reason: COMPRESSED });
+    let unread = swap.or_else(compressed);
+    Ok((listed, unread))
 }
 
 /// Lists a directory when a broker is not replacing segments in it. Returns also the `.swap` file of a segment that exists

@@ -1,6 +1,6 @@
 """`kbat groups`: the committed offsets of every group, with the lag against the logs beside them."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.options import FailOrSkip, FailOrSkipOption, Json, PathArgument, Wide
-from kbat.cli.partitions import check_topic, decoding, note_incomplete, number_text
+from kbat.cli.partitions import check_topic, decoding, each, note_incomplete, number_text
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
@@ -103,7 +103,6 @@ def _read(
         options = {"isolation": "read_committed", "on_corrupt": on_corrupt.value, **path.options}
         state = Groups(str(path), options, progress=callback)
     note_incomplete(path, segments, _INTERNAL)
-    end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}
     if groups and not found:
         message = f"no group matches {', '.join(map(repr, groups))}; omit --group to see all groups"
@@ -112,14 +111,16 @@ def _read(
     if topics and not any(_matches(row["topic"], topics) for row in offsets):
         message = f"no topic matches {', '.join(map(repr, topics))}; omit --topic to see all topics"
         raise ValueError(message)
-    for row in offsets:
-        if row["group"] in found and _matches(row["topic"], topics):
-            end = end_of(row["topic"], row["partition"])
-            is_known = end is not None and row["offset"] is not None and row["offset"] >= 0
-            lag = end - row["offset"] if is_known else None
-            found[row["group"]]["offsets"].append(
-                {name: value for name, value in row.items() if name != "group"} | {"end_offset": end, "lag": lag}
-            )
+    shown = [row for row in offsets if row["group"] in found and _matches(row["topic"], topics)]
+    places = dict.fromkeys((row["topic"], row["partition"]) for row in shown)
+    ends = _end_offsets(path.parent if is_partition(path, segments) else path, places)
+    for row in shown:
+        end = ends.get((row["topic"], row["partition"]))
+        is_known = end is not None and row["offset"] is not None and row["offset"] >= 0
+        lag = end - row["offset"] if is_known else None
+        found[row["group"]]["offsets"].append(
+            {name: value for name, value in row.items() if name != "group"} | {"end_offset": end, "lag": lag}
+        )
     return list(found.values())
 
 
@@ -127,28 +128,30 @@ def _matches(name: str, patterns: list[str] | None) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _end_offsets(path: Location) -> Callable[[str, int], int | None]:
-    """Return a function of topic and partition: the end offset, None if the log is not in a directory."""
-    directory: kbat.LogDirectory | None
+def _end_offsets(path: Location, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the end offsets of those partitions whose logs are in a directory."""
     try:
         with quiet():
             directory = kbat.LogDirectory(str(path), **path.options)
     except (kbat.KbatError, OSError, ValueError):
-        directory = None
-    known: dict[tuple[str, int], int | None] = {}
+        return {}
+    found = [(place, log) for place in wanted if (log := directory.partition(*place)) is not None]
+    ends: dict[tuple[str, int], int] = {}
+    outcomes = each([log for _, log in found], _end_offset, is_waiting=path.is_url)
+    for (place, _), end in zip(found, outcomes, strict=True):
+        if isinstance(end, str):
+            output.warn(f"the lag of {place[0]}-{place[1]} is unknown: {end}")
+        else:
+            ends[place] = end
+    return ends
 
-    def end_of(topic: str, partition: int) -> int | None:
-        place = (topic, partition)
-        if place not in known:
-            log = directory.partition(topic, partition) if directory else None
-            try:
-                known[place] = None if log is None else log.end_offset
-            except (kbat.KbatError, OSError) as error:
-                output.warn(f"the lag of {topic}-{partition} is unknown: {error}")
-                known[place] = None
-        return known[place]
 
-    return end_of
+def _end_offset(log: kbat.PartitionLog) -> int | str:
+    """Return the end offset of a log, or why it is unknown."""
+    try:
+        return log.end_offset
+    except (kbat.KbatError, OSError) as error:
+        return str(error)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

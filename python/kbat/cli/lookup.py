@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from kbat.cli import output
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, number_option, selection, time
+from kbat.cli.partitions import each, is_in_store
 from kbat.cli.place import is_partition, locate, quiet, word
 from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
@@ -101,8 +103,10 @@ def lookup(  # noqa: PLR0913 - options
     wanted = _Wanted(offset, at, path.options)
     answers = []
     with progress("searching", unit="partitions") as callback:
-        for log in logs:
-            answers.append(_answer(log, wanted, is_alone=len(logs) == 1))
+        is_alone = len(logs) == 1
+        answer = partial(_answer, wanted=wanted, is_alone=is_alone)
+        for one in each(logs, answer, is_waiting=is_in_store(logs)):
+            answers.append(one)
             if callback:
                 callback(len(answers), len(logs))
     if json:

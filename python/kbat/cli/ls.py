@@ -1,6 +1,6 @@
 """`kbat ls`: the partitions of a log directory, or the segments of a partition."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,14 +12,12 @@ from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
-from kbat.cli.partitions import fail_for, incomplete_bytes
+from kbat.cli.partitions import each, fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
-# Partitions of a store that are read at a time.
-_AT_A_TIME = 16
 # Errors of a partition that can't be read. ValueError: a pipe or a device has the name of a segment.
 _UNREADABLE = (kbat.KbatError, OSError, ValueError)
 _TIME = "largest timestamp (UTC)"
@@ -126,7 +124,7 @@ def _list_partitions(  # noqa: PLR0913 - one per option
         return False
     with progress("listing", unit="partitions") as callback:
         partitions = []
-        for row, log in zip(_rows(path, logs), logs, strict=True):
+        for row, log in zip(each(logs, _partition, is_waiting=not path.is_local), logs, strict=True):
             partitions.append(row)
             if finds_errors and (error := _error_of(log)):
                 row["error"] = error
@@ -149,17 +147,6 @@ def _list_partitions(  # noqa: PLR0913 - one per option
     if errors:
         raise typer.Exit(1)
     return True
-
-
-def _rows(path: Location, logs: Sequence[kbat.PartitionLog]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of partitions in their order. Of a store, several are read at a time, because each waits."""
-    if path.is_local:
-        yield from map(_partition, logs)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes milliseconds to import
-
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        yield from pool.map(_partition, logs)
 
 
 def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> dict[str, Any]:
@@ -247,7 +234,13 @@ def _show_partitions(
 
 
 def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
-    rows = [_segment(one) for one in ([log] if isinstance(log, kbat.Segment) else log.segments)]
+    segments = [log] if isinstance(log, kbat.Segment) else log.segments
+    rows: list[dict[str, Any]] = []
+    with progress("listing", unit="segments") as callback:
+        for row in each(segments, _segment, is_waiting=not path.is_local):
+            rows.append(row)
+            if callback:
+                callback(len(rows), len(segments))
     about = _about(log)
     if as_json:
         output.write_json({"path": str(path), "kind": "partition", **about, "segments": rows, **_leftovers(log)})

@@ -14,9 +14,12 @@ from kbat.cli.place import is_partition, locate, word
 from kbat.cli.progress import progress
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 Log = kbat.PartitionLog | kbat.Segment
 Errors = list[tuple[str, str]]
+# Calls that wait for a store at the same time.
+_AT_A_TIME = 16
 # Topics that a message names.
 _NAMED = 10
 
@@ -36,6 +39,26 @@ def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
     return list(kbat.LogDirectory(str(path), **chosen, **path.options).partitions)
 
 
+def each(items: Sequence[Item], call: Callable[[Item], T], *, is_waiting: bool) -> Iterator[T]:
+    """Yield the results of calls in their order. Calls that wait for a store run several at a time."""
+    if not is_waiting or len(items) <= 1:
+        yield from map(call, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes milliseconds to import
+
+    pool = ThreadPoolExecutor(_AT_A_TIME)
+    try:
+        yield from pool.map(call, items)
+    finally:
+        # after an error or Ctrl-C, do not wait for the calls that have not begun
+        pool.shutdown(cancel_futures=True)
+
+
+def is_in_store(logs: Sequence[Log]) -> bool:
+    """Return whether logs are objects, so that reading each of them takes several requests."""
+    return bool(logs) and Location(path_of(logs[0])).is_url
+
+
 def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple[list[tuple[Log, T]], Errors, int]:
     """Read every partition. One that can't be read does not hide the others: its error is returned.
 
@@ -45,13 +68,21 @@ def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple
     found: list[tuple[Log, T]] = []
     errors: Errors = []
     incomplete = 0
+
+    def outcome(log: Log) -> tuple[T, int] | str:
+        try:
+            return read(log), incomplete_bytes(log)
+        except (kbat.KbatError, OSError) as error:
+            return str(error)
+
     with progress(what, unit="partitions") as callback:
-        for place, log in enumerate(logs):
-            try:
-                found.append((log, read(log)))
-                incomplete += incomplete_bytes(log)
-            except (kbat.KbatError, OSError) as error:
-                errors.append((path_of(log), str(error)))
+        outcomes = each(logs, outcome, is_waiting=is_in_store(logs))
+        for place, (log, one) in enumerate(zip(logs, outcomes, strict=True)):
+            if isinstance(one, str):
+                errors.append((path_of(log), one))
+            else:
+                found.append((log, one[0]))
+                incomplete += one[1]
             if callback:
                 callback(place + 1, len(logs))
     return found, errors, incomplete

@@ -1,8 +1,11 @@
 //! Recognizes headers that may be those of a batch.
 
+use crate::error::Result;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH_V2,
 };
+use crate::io::ReadAt;
+use crate::log::resync::SEARCH_LEN;
 use crate::num::{u64_of, usize_of};
 
 /// Position after the key length in a v0 and a v1 message.
@@ -145,3 +148,10 @@ pub(super) fn crc_start(magic: u8) -> usize {
 
 /// Number of bytes needed to check a header.
 pub(super) const HEAD_LEN: usize = BATCH_HEADER_LEN;
+
+/// The position at or after `at` where a batch may begin: not in a large hole of a sparse file.
+pub(super) fn after_hole(source: &dyn ReadAt, at: u64) -> Result<u64> {
+    let data = source.next_data(at)?;
+    let is_large = data.saturating_sub(at) > u64_of(SEARCH_LEN);
+    Ok(if is_large { data.saturating_sub(u64_of(HEAD_LEN)) } else { at })
+}

@@ -94,7 +94,7 @@ use crate::io::{ChunkCache, ReadAt, first_not_zero};
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-use candidate::{CandidateBounds, HEAD_LEN, candidate, first_sane, offset_after_message};
+use candidate::{CandidateBounds, HEAD_LEN, after_hole, candidate, first_sane, offset_after_message};
 use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
 use checksum::Proof;
 pub(crate) use checksum::is_crc_right;
@@ -397,6 +397,9 @@ impl BatchSearch<'_> {
         loop {
             if *at >= until || is_ahead && (*at > furthest || !self.budget.has_budget(u64_of(SEARCH_LEN))) {
                 return Ok(None);
+            }
+            if !self.pieces.has(*at, HEAD_LEN.saturating_add(1)) {
+                *at = after_hole(self.source, *at)?.min(until);
             }
             // one more than the bytes that are kept, so that each piece contains a position to check
             let piece = self.pieces.bytes_from(self.source, *at, HEAD_LEN.saturating_add(1))?;

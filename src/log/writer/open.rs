@@ -10,13 +10,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::atomic::sync_directory;
 use crate::io::{Location, ReadAt};
 use crate::log::checkpoint::PartitionMetadata;
-use crate::log::inventory::Inventory;
+use crate::log::inventory::{Inventory, refuse_no_files};
+use crate::log::partition::log_starts;
 use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::{BatchWalk, WalkEvent};
-use crate::store::listing::refuse_log_directory;
-use crate::store::names::{LogFileKind, PARTITION_METADATA};
+use crate::store::listing::{refuse_compressed, refuse_log_directory};
+use crate::store::names::{LogFileKind, PARTITION_METADATA, parse_partition_directory};
 use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// A partition that is ready to be appended to.
@@ -35,8 +36,10 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     let location = Location::local(directory);
     refuse_log_directory(&location)?;
     check_topic_id(directory, options)?;
+    refuse_no_files(&location)?;
     let mut inventory = Inventory::read(&location, &options.limits)?;
     inventory.refuse_damaged_swap()?;
+    refuse_compressed(&location.entries()?)?;
     inventory.apply()?;
     let mut state = PartitionState::read(directory, &options.limits)?;
     let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();
@@ -50,12 +53,14 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
         refuse_foreign_directory(&location)?;
     }
     let (segment, end_offset, truncated_bytes) = if segments.is_empty() {
+        check_log_start(&location, base_offset)?;
         (ActiveSegment::create(directory, base_offset, options)?, base_offset, 0)
     } else {
         let mut segment = ActiveSegment::reopen(directory, base_offset, options)?;
         let mut walk = BatchWalk::new(SegmentReader::open_with(segment.path(), &options.limits)?, &options.limits);
         let end_offset = note_batches(&mut walk, &mut segment, &mut state)?;
         check_tail(walk.reader.source(), &segment, end_offset, options)?;
+        check_log_start(&location, end_offset)?;
         let truncated_bytes = segment.cut()?;
         segment.restart_indexes(options)?;
         (segment, end_offset, truncated_bytes)
@@ -110,6 +115,22 @@ fn check_tail(log: &dyn ReadAt, segment: &ActiveSegment, end_offset: i64, option
          broker does"
     );
     Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
+}
+
+/// Refuses a log that ends before its start in the checkpoint of the log directory: a broker would delete it.
+fn check_log_start(directory: &Location, end_offset: i64) -> Result<()> {
+    let Some(partition) = parse_partition_directory(directory.absolute().name()) else { return Ok(()) };
+    let starts = log_starts(&directory.absolute().directory());
+    match starts.and_then(|starts| starts.offset(&partition.topic, partition.partition)) {
+        Some(start) if start > end_offset => {
+            let message = format!(
+                "the log ends at offset {end_offset}, but log-start-offset-checkpoint says that it starts at {start}: a \
+                 broker would delete what is written; correct the checkpoint first, or write from that offset on"
+            );
+            Err(Error::new(ErrorKind::InvalidFile(message)).with_path(directory))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes the topic id, or compares it with the existing one.

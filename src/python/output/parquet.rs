@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyIsADirectoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -9,7 +10,7 @@ use crate::io::refuse_sources;
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetWriter, PartitionBy};
 use crate::python::arguments::location::StoreArguments;
 use crate::python::arrow::scan::class::PyScan;
-use crate::python::runtime::errors::OrRaise;
+use crate::python::runtime::errors::{EISDIR, OrRaise};
 use crate::python::runtime::submodule::add_submodule;
 
 /// Creates the submodule and everything in it.
@@ -121,6 +122,14 @@ pub(crate) fn write_parquet(
     };
     let scan = scan.get();
     py.detach(|| refuse_sources(target.location(), scan.files())).or_raise(py)?;
+    if options.partition_by.is_empty() && target.location().is_dir() {
+        let path = target.path().as_os_str().to_owned();
+        return Err(PyIsADirectoryError::new_err((
+            EISDIR,
+            "this is a directory: name a file, or set partition_by",
+            path,
+        )));
+    }
     let mut writer = ParquetWriter::new(target.path(), &scan.arrow_schema(), options).or_raise(py)?;
     let mut pass = scan.watched(py, threads, None, progress)?;
     while let Some(arrow_batch) = pass.advance(py)? {

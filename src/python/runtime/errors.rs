@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::python::runtime::interrupt;
 
 /// The error of reading a directory on Linux, macOS and Windows.
-const EISDIR: i32 = 21;
+pub(crate) const EISDIR: i32 = 21;
 
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
