@@ -1,5 +1,7 @@
 //! [`ScanStats`]: counts of a scan.
 
+use crate::plural::count_of;
+
 /// Counts of the batches and bytes that a scan has read and lost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,6 +23,8 @@ pub struct ScanStats {
     pub offsets_lost: u64,
     /// Segments that retention deleted after the log was listed, so that their records were not read.
     pub segments_deleted: u64,
+    /// Segments, or parts of them, with offsets of the next segment, so that records may have been returned twice.
+    pub segments_overlapping: u64,
 }
 
 impl ScanStats {
@@ -34,6 +38,22 @@ impl ScanStats {
             bytes_lost: self.bytes_lost.saturating_add(other.bytes_lost),
             offsets_lost: self.offsets_lost.saturating_add(other.offsets_lost),
             segments_deleted: self.segments_deleted.saturating_add(other.segments_deleted),
+            segments_overlapping: self.segments_overlapping.saturating_add(other.segments_overlapping),
         }
+    }
+
+    /// What users must know of the records: some are missing, or some are repeated.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        if self.segments_deleted > 0 {
+            let segments = count_of(self.segments_deleted, "segment");
+            texts.push(format!("records are missing: retention deleted {segments} before the scan reached them"));
+        }
+        if self.segments_overlapping > 0 {
+            let text =
+                "records may be repeated: a segment contains offsets of the next one; kbat verify names the file";
+            texts.push(text.to_owned());
+        }
+        texts
     }
 }

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::{ProducerStates, replay_segment, states_at};
+use crate::log::producer::{ProducerSnapshot, ProducerStates, replay_segment, states_at};
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::slices::Slices;
 use crate::store::listing::{UnreadFile, listed_with_unread, refuse_log_directory, refuse_same_base_offset};
@@ -280,7 +280,19 @@ impl PartitionLog {
     /// the next batch that is found.
     pub fn last_stable_offset(&self) -> Result<i64> {
         self.check_complete()?;
+        if let Some(states) = self.states_in_end_snapshot() {
+            return Ok(states.last_stable_offset(states.end_offset()).max(self.start_offset()));
+        }
         committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
+    }
+
+    /// The producers in the snapshot at the end of the log, which a broker writes when it is shut down. With it, the last
+    /// segment need not be read.
+    fn states_in_end_snapshot(&self) -> Option<ProducerStates> {
+        let end = self.end_offset().ok()?;
+        let found = self.snapshots.binary_search_by_key(&end, |(offset, _)| *offset).ok()?;
+        let (_, path) = self.snapshots.get(found)?;
+        Some(ProducerStates::from_snapshot(&ProducerSnapshot::read(path).ok()?, end))
     }
 
     /// Whether every segment after the first has a producer snapshot.

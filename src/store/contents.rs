@@ -4,6 +4,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::io::staged::is_partial;
+use crate::io::waiting::InterruptTimer;
 use crate::store::names::{
     DirectoryState, LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory,
     SnapshotFile, is_beside_partitions, is_hidden, parse_base_offset, parse_partition_directory,
@@ -185,10 +186,16 @@ impl Foreign {
     }
 }
 
+/// Largest number of files of a store whose format a search determines.
+const MAX_OPENED: usize = 16;
+
 /// A bounded search for a [`Foreign`] file.
 #[derive(Debug, Default)]
 struct ForeignSearch {
     entries: usize,
+    /// Files of a store that were opened to find their format; each costs a request.
+    opened: usize,
+    timer: InterruptTimer,
     /// Why the search is incomplete, if it is.
     cut: Option<String>,
 }
@@ -207,7 +214,12 @@ impl ForeignSearch {
             }
             if path.is_dir() {
                 directories.push(path);
-            } else if let Some(found) = foreign(&path, depth == SEARCH_DEPTH) {
+                continue;
+            }
+            self.timer.check()?;
+            let (is_top, opens) = (depth == SEARCH_DEPTH, path.is_local() || self.opened < MAX_OPENED);
+            if let Some(found) = foreign(&path, is_top, opens) {
+                self.opened = self.opened.saturating_add(usize::from(matches!(found, Foreign::Other(..))));
                 best = Some(more_telling(best, found));
             }
         }
@@ -256,8 +268,9 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
     }
 }
 
-/// Classifies a file; `None` for the files that Kafka keeps beside segments.
-fn foreign(path: &Location, is_top: bool) -> Option<Foreign> {
+/// Classifies a file by its name, and if it `opens` other files, these by their contents. `None` for the files that Kafka
+/// keeps beside segments.
+fn foreign(path: &Location, is_top: bool, opens: bool) -> Option<Foreign> {
     let name = path.name();
     if parse_base_offset(name).is_some() {
         // a segment right here would have been found
@@ -278,7 +291,8 @@ fn foreign(path: &Location, is_top: bool) -> Option<Foreign> {
     if is_of_kafka(name) || is_empty_file(path) {
         return None;
     }
-    Some(Foreign::Other(path.clone(), foreign_file(path).ok().flatten()))
+    let format = if opens { foreign_file(path).ok().flatten() } else { None };
+    Some(Foreign::Other(path.clone(), format))
 }
 
 fn is_empty_file(path: &Location) -> bool {

@@ -441,6 +441,10 @@ class ScanStats:
     def segments_deleted(self) -> int:
         """Number of segments that retention deleted after the log was listed, so that their records were not read."""
 
+    @property
+    def segments_overlapping(self) -> int:
+        """Number of segments (or parts) with offsets of the next one, so that records may have been returned twice."""
+
     def to_dict(self) -> dict[str, int]:
         """Return the fields as a dictionary."""
 

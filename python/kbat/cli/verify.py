@@ -29,6 +29,7 @@ _NO_HELP = {
     "unfinished_write",
     "compressed_segment",
     "duplicate_segment",
+    "segment_end_missing",
     # rebuild-indexes keeps a snapshot that can be read
     "snapshot_mismatch",
 }

@@ -22,6 +22,8 @@ pub(super) struct CurrentSource {
     pub(super) committed: Option<Arc<Committed>>,
     /// The offset after the last batch, and the least offset that can follow it.
     pub(super) floor: Floor,
+    /// The offset after the batches before the window, if it is known.
+    pub(super) begun_at: Option<i64>,
     /// Whether the header of the last batch can be trusted, and not only its length.
     pub(super) is_header_trusted: bool,
     /// Bytes of the source; 0 if the scan has no callback.
@@ -86,6 +88,13 @@ impl HeaderPass {
 }
 
 impl CurrentSource {
+    /// Whether the batches that were read reach into the next segment. Of a segment that is read in parts,
+    /// only one does if the end of those before it is known.
+    pub(super) fn reaches_next(&self) -> bool {
+        let (Some(next_base), Some(end)) = (self.source.next_base, self.floor.next()) else { return false };
+        end > next_base && self.begun_at.is_none_or(|begun_at| begun_at <= next_base)
+    }
+
     /// Bytes of the source read so far.
     pub(super) fn walked(&self) -> u64 {
         self.walk.reader.position().saturating_sub(self.source.window.0)

@@ -228,6 +228,9 @@ impl SourceWalk {
 
     fn close(&mut self) {
         self.stats = self.stats();
+        if self.current.as_ref().is_some_and(CurrentSource::reaches_next) {
+            self.stats.segments_overlapping = self.stats.segments_overlapping.saturating_add(1);
+        }
         let len = self.current.take().map_or(0, |current| current.len);
         self.watch.walked = self.watch.walked.saturating_add(len);
     }
@@ -293,6 +296,7 @@ impl SourceWalk {
             bounds,
             committed,
             floor,
+            begun_at: floor.next(),
             is_header_trusted: true,
             len: 0,
             unverified: None,

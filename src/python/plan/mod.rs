@@ -19,6 +19,7 @@ use crate::python::output::parquet::PyParquetFile;
 use crate::python::plan::read_options::PyReadOptions;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
+use crate::python::runtime::interrupt;
 use crate::python::runtime::submodule::add_submodule;
 use crate::python::runtime::warning::warn_all;
 
@@ -188,7 +189,7 @@ fn write_parquet(
     loop {
         let written = py.detach(|| reader.next().map(|batch| batch.and_then(|batch| writer.write(&batch))));
         warn_all(py, reader.take_warnings())?;
-        py.check_signals()?;
+        interrupt::check(py)?;
         match written {
             Some(written) => written.or_raise(py)?,
             None => break,
@@ -226,7 +227,7 @@ impl PyTaskReader {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (next, warnings) = self.0.with(py, |reader| (reader.next(), reader.take_warnings()))?;
-        py.check_signals()?;
+        interrupt::check(py)?;
         warn_all(py, warnings)?;
         match next.transpose().or_raise(py)? {
             Some(batch) => py.import("pyarrow")?.call_method1("record_batch", (PyArrowBatch(batch),)).map(Some),

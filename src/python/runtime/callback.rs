@@ -5,6 +5,7 @@ use std::io::{Error as IoError, Write};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::python::runtime::interrupt;
 use crate::python::runtime::progress::Caught;
 
 /// Passes everything that is written to a Python callable. Its exception ends the work and is raised.
@@ -25,7 +26,7 @@ impl Write for Callback<'_> {
             return Ok(0);
         }
         let written = self.caught.catch(|py| {
-            py.check_signals()?;
+            interrupt::check(py)?;
             self.call.call1(py, (PyBytes::new(py, bytes),)).map(drop)
         });
         // not Interrupted, which `write_all` would repeat

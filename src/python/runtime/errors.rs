@@ -94,6 +94,9 @@ pub(crate) trait OrRaise<T> {
 
 impl<T> OrRaise<T> for crate::error::Result<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|error| raise(py, &error))
+        match self {
+            Ok(value) => interrupt::unhandled().map(|()| value),
+            Err(error) => Err(raise(py, &error)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C while the core waits for a request to a store.
 
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
@@ -13,6 +14,8 @@ use crate::error::Error;
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 /// The exception that a signal handler raised, until it is raised again in Python.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+/// Whether there is one.
+static IS_RAISED: AtomicBool = AtomicBool::new(false);
 
 /// Lets signal handlers run while the core waits.
 pub(crate) fn install() {
@@ -22,7 +25,23 @@ pub(crate) fn install() {
 
 /// The exception that ended a wait.
 pub(crate) fn take() -> Option<PyErr> {
-    RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
+    let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+    IS_RAISED.store(false, Ordering::Relaxed);
+    raised.take()
+}
+
+/// Lets signal handlers run. Also raises what one of them raised before, if the core ignored the error.
+pub(crate) fn check(py: Python<'_>) -> PyResult<()> {
+    unhandled()?;
+    py.check_signals()
+}
+
+/// Raises what a signal handler raised before, if the core ignored the error.
+pub(crate) fn unhandled() -> PyResult<()> {
+    if IS_RAISED.load(Ordering::Relaxed) && MAIN.get() == Some(&std::thread::current().id()) {
+        return take().map_or(Ok(()), Err);
+    }
+    Ok(())
 }
 
 /// Returns an error if a signal handler has raised an exception. It counts until it is raised in Python, since a caller
@@ -34,6 +53,7 @@ fn interrupted() -> Option<Error> {
     let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
     if raised.is_none() {
         *raised = Python::attach(|py| py.check_signals().err());
+        IS_RAISED.store(raised.is_some(), Ordering::Relaxed);
     }
     raised.as_ref().map(|_| IoError::from(IoErrorKind::Interrupted).into())
 }

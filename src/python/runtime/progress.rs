@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::error::{Error, Result};
 use crate::io::Progress;
 use crate::python::runtime::errors::OrRaise;
+use crate::python::runtime::interrupt;
 
 /// A Python exception, stored while an error of the core returns to Python.
 #[derive(Default)]
@@ -39,7 +40,7 @@ pub(crate) fn run<T: Send>(
     let result = py.detach(|| {
         let mut report = |done: u64, total: u64| {
             let told = caught.catch(|py| {
-                py.check_signals()?;
+                interrupt::check(py)?;
                 callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done, total)).map(drop))
             });
             told.is_ok()

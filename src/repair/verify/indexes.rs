@@ -120,9 +120,17 @@ impl OffsetCheck {
         Ok(())
     }
 
-    /// Checks the remaining entries. The log ends at `end`.
-    pub(crate) fn finish(mut self, end: u64, report: &mut Report) -> Result<()> {
+    /// Checks the remaining entries. The log ends at `end`. Returns the last entry of a batch that the log must have had,
+    /// with an offset after `last_offset`. That of the log's last segment need not have been on the disk: for it, entries
+    /// are only wrong, and `last_offset` is `i64::MAX`.
+    pub(crate) fn finish(mut self, end: u64, last_offset: i64, report: &mut Report) -> Result<Option<OffsetEntry>> {
+        let mut missing = None;
         while let Some(entry) = self.current {
+            if entry.offset > last_offset {
+                missing = Some(entry);
+                self.advance(entry, report)?;
+                continue;
+            }
             let message = format!("the entry points to byte {}, but the log ends at {end}; {REBUILD}", entry.position);
             self.add(Severity::Error, "index_position", entry, message, report);
             self.advance(entry, report)?;
@@ -133,7 +141,7 @@ impl OffsetCheck {
             let message = format!("two entries are {gap} bytes apart, so a lookup may read that many bytes; {REBUILD}");
             report.about(Severity::Info, "index_sparse", self.index.path(), message);
         }
-        Ok(())
+        Ok(missing)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
-use crate::log::index::{AbortedTransaction, TransactionIndex};
+use crate::log::index::{AbortedTransaction, OffsetEntry, TransactionIndex};
 use crate::log::producer::ProducerStates;
 use crate::log::resync::Floor;
 use crate::num::u64_of;
@@ -270,7 +270,10 @@ impl SegmentCheck<'_, '_> {
             self.add(Severity::Info, "offset_gap", (position, Some(expected)), message);
         }
         if let Some(check) = self.indexes.offset.take() {
-            check.finish(self.end, self.report)?;
+            let last_offset = if self.place.is_last { i64::MAX } else { self.last_offset.unwrap_or(-1) };
+            if let Some(entry) = check.finish(self.end, last_offset, self.report)? {
+                self.add_missing_end(entry);
+            }
         }
         if let Some(mut check) = self.indexes.time.take() {
             if self.after_damage {
@@ -284,6 +287,17 @@ impl SegmentCheck<'_, '_> {
             self.check_transactions();
         }
         Ok(())
+    }
+
+    /// Reports a segment that ends before a batch of its index. The index is all that shows it.
+    fn add_missing_end(&mut self, entry: OffsetEntry) {
+        let message = format!(
+            "the offset index has a batch with offset {} at byte {}, but the segment ends at byte {}: its end is missing; \
+             copy the segment again from a replica or a backup before an index is rebuilt",
+            entry.offset, entry.position, self.end
+        );
+        self.add(Severity::Error, "segment_end_missing", (self.end, Some(entry.offset)), message);
+        self.after_damage = true; // the remaining entries of the time index are right
     }
 
     /// Compares the transaction index with the markers.

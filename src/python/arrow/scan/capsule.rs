@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Error;
-use crate::python::arrow::scan::pass::{Pass, deleted_segments, warn_of_deleted};
+use crate::python::arrow::scan::pass::{Pass, warn_of_records};
+use crate::python::runtime::interrupt;
 
 /// A capsule with a stream of Arrow batches.
 pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
@@ -34,14 +35,17 @@ impl PassReader {
 }
 
 impl PassReader {
-    /// Warns of deleted segments, or fails in threads that can't warn: see [`raised_by_signals`].
+    /// Warns of records that are missing or repeated. In a thread that can't warn, fails for those that are missing: see
+    /// [`raised_by_signals`].
     fn end(&mut self) -> Result<(), Error> {
         self.has_ended = true;
         let stats = self.pass.stats();
-        match deleted_segments(&stats) {
-            Some(_) if is_main_thread() => Python::attach(|py| warn_of_deleted(py, &stats)).map_err(Error::other),
-            Some(message) => Err(Error::other(format!("{message}; read the log again"))),
-            None => Ok(()),
+        if is_main_thread() {
+            return Python::attach(|py| warn_of_records(py, &stats)).map_err(Error::other);
+        }
+        match stats.warnings().into_iter().next() {
+            Some(message) if stats.segments_deleted > 0 => Err(Error::other(message)),
+            _ => Ok(()),
         }
     }
 }
@@ -63,12 +67,11 @@ impl Iterator for PassReader {
 
 /// Returns the exception that Ctrl-C or another signal raised. Only Python's main thread checks for signals: other
 /// threads must not wait for the GIL, because the thread that waits for them may hold it.
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has only one lifetime")]
 fn raised_by_signals() -> Option<PyErr> {
     if !is_main_thread() {
         return None;
     }
-    Python::attach(|py| py.check_signals()).err()
+    Python::attach(interrupt::check).err()
 }
 
 fn is_main_thread() -> bool {

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
-use crate::plural::count_of;
 use crate::python::arrow::batch::PyArrowBatch;
 use crate::python::arrow::lists;
 use crate::python::arrow::scan::progress::Waiting;
@@ -82,7 +81,7 @@ impl Pass {
             self.waiting.report(py, self.walked())?;
         } else {
             self.waiting.end(py)?;
-            warn_of_deleted(py, &self.stats())?;
+            warn_of_records(py, &self.stats())?;
         }
         Ok(next)
     }
@@ -110,18 +109,9 @@ impl Iterator for Pass {
     }
 }
 
-/// Warns of segments that retention has deleted before they were read, if there are any.
-pub(crate) fn warn_of_deleted(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
-    deleted_segments(stats).map_or(Ok(()), |warning| warn(py, &[warning]))
-}
-
-/// What to say about segments that retention has deleted before they were read.
-pub(crate) fn deleted_segments(stats: &ScanStats) -> Option<String> {
-    let count = stats.segments_deleted;
-    (count > 0).then(|| {
-        let segments = count_of(count, "segment");
-        format!("records are missing: retention deleted {segments} before the scan reached them")
-    })
+/// Warns of records that are missing or repeated, if there are any.
+pub(crate) fn warn_of_records(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
+    warn(py, &stats.warnings())
 }
 
 /// What a pass of a :class:`Scan` has read and lost.
@@ -152,16 +142,26 @@ fields! {
 
         /// Number of segments that retention deleted after the log was listed, so that their records were not read.
         segments_deleted: u64 = |stats| stats.segments_deleted;
+
+        /// Number of segments (or parts) with offsets of the next one, so that records may have been returned twice.
+        segments_overlapping: u64 = |stats| stats.segments_overlapping;
     }
 
     fn __repr__(&self) -> String {
         let ScanStats {
-            batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost, segments_deleted
+            batches,
+            records,
+            bytes_read,
+            batches_skipped,
+            bytes_lost,
+            offsets_lost,
+            segments_deleted,
+            segments_overlapping,
         } = self.0;
         format!(
             "ScanStats(batches={batches}, records={records}, bytes_read={bytes_read}, \
              batches_skipped={batches_skipped}, bytes_lost={bytes_lost}, offsets_lost={offsets_lost}, \
-             segments_deleted={segments_deleted})"
+             segments_deleted={segments_deleted}, segments_overlapping={segments_overlapping})"
         )
     }
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use crate::arrow::ProgressCallback;
+use crate::python::runtime::interrupt;
 
 /// A progress callback and the total number of bytes.
 pub(crate) struct PassProgress {
@@ -85,7 +86,7 @@ impl Waiting {
 
 impl Waiter {
     fn report(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
-        py.check_signals()?;
+        interrupt::check(py)?;
         self.progress.as_ref().map_or(Ok(()), |progress| progress.call(py, walked))
     }
 }
