@@ -103,6 +103,17 @@ def test_verify_names_rebuild_indexes_only_where_the_log_is_whole(tmp_path: Path
     assert not [command for command in findings["next"] if "rebuild-indexes" in command]
 
 
+def test_verify_shows_ten_of_a_kind_of_information(tmp_path: Path) -> None:
+    for number in range(12):
+        with kbat.LogWriter(tmp_path / f"orders-{number}") as writer:
+            writer.append(None, b"value", timestamp=0)
+    done = run("verify", tmp_path)
+    shown = [line for line in done.stdout.splitlines() if line.startswith("info: partition_metadata_missing")]
+    assert len(shown) == 10
+    assert "2 more findings of the same kinds; --all shows more\n" in done.stdout
+    assert run("verify", tmp_path, "--all").stdout.count("info: partition_metadata_missing") == 12
+
+
 def test_verify_names_no_command_that_would_not_help(tmp_path: Path) -> None:
     orphan = copy_of("codec-lz4", tmp_path / "orphan-0")
     (orphan / "00000000000000099999.index").touch()

@@ -35,10 +35,16 @@ _NO_HELP = {
 }
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
-# Findings of one kind in one file that are shown without --all.
+# Findings of one kind that are shown without --all: in one file, and of information in all files.
 _SHOWN = 3
+_SHOWN_INFO = 10
 
-All = Annotated[bool, typer.Option("--all", help="Show every finding, not only the first three of a kind in a file.")]
+All = Annotated[
+    bool,
+    typer.Option(
+        "--all", help="Show every finding. Without it, three of a kind in a file are shown, and of information ten."
+    ),
+]
 
 
 class _Help(Enum):
@@ -246,14 +252,19 @@ def _is_offset(text: str) -> bool:
 
 def _show(path: Location, report: kbat.results.Report, commands: dict[str, str], *, show_all: bool) -> None:
     seen: Counter[tuple[str, str]] = Counter()
+    shown: Counter[str] = Counter()
+    hidden = report.omitted_count
     for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
         seen[finding.path, finding.kind] += 1
-        if show_all or seen[finding.path, finding.kind] <= _SHOWN:
-            output.write_line(_line(finding, message_of(finding, path, report)))
-    hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
+        is_of_many = finding.severity == "info" and shown[finding.kind] >= _SHOWN_INFO
+        if not show_all and (is_of_many or seen[finding.path, finding.kind] > _SHOWN):
+            hidden += 1
+            continue
+        shown[finding.kind] += 1
+        output.write_line(_line(finding, message_of(finding, path, report)))
     if hidden:
         more = "" if show_all else "; --all shows more"
-        output.write_line(f"{output.count_text(hidden, 'more finding')} of the same kinds in the same files{more}")
+        output.write_line(f"{output.count_text(hidden, 'more finding')} of the same kinds{more}")
     counts = Counter(finding.severity for finding in report.findings)
     numbers = ", ".join(
         (
