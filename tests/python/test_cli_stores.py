@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import kbat
 from command_line import LOG, LOG_DIR, content, copy_of, json_of, lines_of, process, run
 from data import DATA
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, free_port
@@ -326,6 +327,22 @@ def test_wrong_option_is_named_without_its_value(options: tuple[str, ...], reaso
     assert (done.exit_code, done.stdout) == (2, "")
     assert reason in _unwrapped(done)
     assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("with_snapshot", [True, False])
+def test_ls_reads_little_of_a_large_partition(stores: Stores, tmp_path: Path, *, with_snapshot: bool) -> None:
+    """Without a snapshot at its end, the last stable offset is known only after reading the partition."""
+    log = tmp_path / "orders-0"
+    with kbat.LogWriter(log) as writer:
+        for _ in range(9):
+            writer.append(None, bytes(1 << 20), timestamp=0)
+    for snapshot in [] if with_snapshot else log.glob("*.snapshot"):
+        snapshot.unlink()
+    url = stores.server.upload(tmp_path, f"large-{with_snapshot}", sorted(log.iterdir()))
+    (found,) = json_of("ls", url)["partitions"]
+    assert (found["end_offset"], found["error"]) == (9, None)
+    assert found["last_stable_offset"] == (9 if with_snapshot else None)
+    assert f"last stable {'9' if with_snapshot else '-'}\n" in run("ls", f"{url}/orders-0").stdout
 
 
 @pytest.mark.parametrize("url", ["https://user:hunter2@host/logs", "https://host/logs?sig=hunter2"])

@@ -18,6 +18,8 @@ from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
+# Bytes of a store that are read at most for the last stable offset of a partition.
+_MAX_READ = 8 << 20
 # Errors of a partition that can't be read. ValueError: a pipe or a device has the name of a segment.
 _UNREADABLE = (kbat.KbatError, OSError, ValueError)
 _TIME = "largest timestamp (UTC)"
@@ -52,8 +54,9 @@ def ls(
     """List the partitions of a log directory, or the segments of a partition.
 
     The end offset is the offset that the next record would get, after the last complete batch. The last stable offset
-    is the limit for a `read_committed` consumer: if it is below the end offset, a transaction is open. A dash under
-    "largest timestamp" means that no record has a timestamp; "?" means that corruption hides the value.
+    is the limit for a `read_committed` consumer: if it is below the end offset, a transaction is open. In a store, it
+    is a dash (null in JSON) if more than 8 MiB would have to be read for it. A dash under "largest timestamp" means
+    that no record has a timestamp; "?" means that corruption hides the value.
 
     Examples: `kbat ls /var/lib/kafka/data`, `kbat ls /var/lib/kafka/data --topic 'orders*'`
 
@@ -186,8 +189,25 @@ def _largest(timestamps: list[int | None]) -> int | None:
     return max(known, default=None)
 
 
+def _offsets_of(log: kbat.PartitionLog) -> tuple[str, ...]:
+    """Return the offsets to show. The last stable one may take reading all batches after the last producer snapshot."""
+    names = ("start_offset", "end_offset")
+    if not Location(log.directory).is_url:
+        return (*names, "last_stable_offset")
+    known = {offset for offset, _ in log.snapshots}
+    unread = 0
+    for segment in reversed(log.segments):
+        unread += segment.size
+        if segment.base_offset in known:
+            break
+    with suppress(*_UNREADABLE):
+        if unread <= _MAX_READ or log.end_offset in known:
+            return (*names, "last_stable_offset")
+    return names
+
+
 def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
-    about = _values(log, ("start_offset", "end_offset", "last_stable_offset"))
+    about = _values(log, _offsets_of(log))
     largest = incomplete = None
     if about["error"] is None:
         try:
@@ -203,7 +223,7 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
         "bytes": sum(segment.size for segment in log.segments),
         "start_offset": about["start_offset"],
         "end_offset": about["end_offset"],
-        "last_stable_offset": about["last_stable_offset"],
+        "last_stable_offset": about.get("last_stable_offset"),
         "incomplete_bytes": incomplete,
         "largest_timestamp": largest,
         "error": about["error"],
@@ -213,14 +233,14 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
 def _show_partitions(
     path: Location, directory: kbat.LogDirectory, partitions: list[dict[str, Any]], *, wide: bool
 ) -> None:
-    offsets = ("start_offset", "end_offset", "last_stable_offset")
     rows = (
         (
             output.text(one["topic"]),
             str(one["partition"]),
             str(one["segments"]),
             output.size_text(one["bytes"]),
-            *(_known(one[name]) for name in offsets),
+            *(_known(one[name]) for name in ("start_offset", "end_offset")),
+            _stable(one),
             _time(one),
         )
         for one in partitions
@@ -288,15 +308,17 @@ def _show_segments(
     write_table(str(path), _SEGMENT_COLUMNS, cells, wide=wide)
     for leftover in _leftovers(log)["leftovers"]:
         output.write_line(f"leftover of a broker: {output.text(leftover)}")
-    start, end, stable = (_known(about[name]) for name in ("start_offset", "end_offset", "last_stable_offset"))
-    offsets = "" if isinstance(log, kbat.Segment) else f"; start offset {start}, end offset {end}, last stable {stable}"
+    start, end = (_known(about[name]) for name in ("start_offset", "end_offset"))
+    offsets = f"; start offset {start}, end offset {end}, last stable {_stable(about)}"
+    offsets = "" if isinstance(log, kbat.Segment) else offsets
     size = output.size_text(sum(one["bytes"] for one in rows))
     output.write_line(f"{output.count_text(len(rows), 'segment')}, {size}{offsets}")
 
 
 def _about(log: kbat.PartitionLog | kbat.Segment) -> dict[str, Any]:
-    names = ("topic", "partition", "start_offset", "end_offset", "last_stable_offset")
-    return _values(log, names) if isinstance(log, kbat.PartitionLog) else dict.fromkeys((*names, "error"))
+    names = ("topic", "partition")
+    empty = dict.fromkeys((*names, "start_offset", "end_offset", "last_stable_offset", "error"))
+    return empty | _values(log, (*names, *_offsets_of(log))) if isinstance(log, kbat.PartitionLog) else empty
 
 
 def _leftovers(log: kbat.PartitionLog | kbat.Segment) -> dict[str, list[str]]:
@@ -305,6 +327,12 @@ def _leftovers(log: kbat.PartitionLog | kbat.Segment) -> dict[str, list[str]]:
 
 def _known(value: int | None, as_text: Callable[[int], str] = str) -> str:
     return "?" if value is None else as_text(value)
+
+
+def _stable(row: dict[str, Any]) -> str:
+    """Return the last stable offset; "?" if corruption hides it, a dash if it was not read."""
+    value = row["last_stable_offset"]
+    return "-" if value is None and row["error"] is None else _known(value)
 
 
 def _time(row: dict[str, Any]) -> str:
