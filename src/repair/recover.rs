@@ -18,8 +18,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange, refuse_no_files};
-use crate::log::inventory::{Inventory, name_of};
+use crate::log::inventory::{FileAction, FileChange, Inventory, name_of, refuse_no_files};
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
@@ -140,7 +139,7 @@ pub fn recover(
     report.files.splice(0..0, changes);
     progress.finish()?;
     if let Some(staged) = staged {
-        copy_others(&inventory, staged.directory())?;
+        report.files.extend(copy_others(&inventory, staged.directory())?);
         staged.commit()?;
         report.out.clone_from(&options.out);
     }
@@ -170,16 +169,25 @@ pub(crate) fn read_epochs(directory: &Location) -> LeaderEpochs {
 }
 
 /// Copies files that are not segment files and were not rewritten, except those that would prevent a broker from
-/// starting.
-pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
+/// starting. Returns those that are not copied because they are larger than any file that Kafka keeps beside segments.
+pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<Vec<FileChange>> {
+    let mut omitted = Vec::new();
     for path in &inventory.others {
         let copy = to.join(name_of(path));
-        if !copy.exists() && !stops_a_broker(&name_of(path)) {
+        if copy.exists() || stops_a_broker(&name_of(path)) {
+            continue;
+        }
+        if path.len()? > MAX_OTHER_LEN {
+            omitted.push(FileChange { name: name_of(path), action: FileAction::Deleted });
+        } else {
             copy_file(path, &copy)?;
         }
     }
-    Ok(())
+    Ok(omitted)
 }
+
+/// The bytes of the largest producer snapshot.
+const MAX_OTHER_LEN: u64 = 1 << 28;
 
 fn copy_file(from: &Location, to: &Path) -> Result<()> {
     if from.is_local() {

@@ -117,7 +117,7 @@ pub fn salvage(
     salvage.sources(&sources)?;
     let mut report = salvage.finish(path.is_dir())?;
     refuse_nothing_kept(path, &report)?;
-    copy_others(&inventory, staged.directory())?;
+    report.files.extend(copy_others(&inventory, staged.directory())?);
     report.files.extend(remove_bad_metadata(staged.directory())?);
     if !report.dropped.is_empty() {
         write_atomically(&staged.directory().join(HOLES), lines_of(&report.dropped).as_bytes())?;

@@ -182,6 +182,20 @@ def test_hole_after_corruption_is_not_read(tmp_path: Path) -> None:
     assert [segment.batch_count for segment in kept.segments] == [1]
 
 
+@pytest.mark.parametrize("repair", [kbat.recover, kbat.salvage])
+def test_huge_file_beside_the_log_is_not_copied(
+    tmp_path: Path, repair: Callable[[Path, Path], kbat.results.RepairReport]
+) -> None:
+    place = copy(SEGMENTS, tmp_path / "orders-0")
+    with (place / "backup.tar").open("wb") as file:
+        file.truncate(1 << 40)
+    (place / "notes.txt").write_text("kept")
+    report = repair(place, tmp_path / "out")
+    assert ("backup.tar", "deleted") in report.files
+    assert (tmp_path / "out" / "notes.txt").read_text() == "kept"
+    assert not (tmp_path / "out" / "backup.tar").exists()
+
+
 def test_parquet_needs_the_name_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="name a file, or set partition_by"):
         kbat.write_parquet(kbat.scan(SEGMENTS), tmp_path)
