@@ -42,18 +42,11 @@ impl ScanStats {
         }
     }
 
-    /// What users must know of the records: some are missing, or some are repeated.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut texts = Vec::new();
-        if self.segments_deleted > 0 {
+    /// A warning of records that are missing, if there are any.
+    pub(crate) fn warning(&self) -> Option<String> {
+        (self.segments_deleted > 0).then(|| {
             let segments = count_of(self.segments_deleted, "segment");
-            texts.push(format!("records are missing: retention deleted {segments} before the scan reached them"));
-        }
-        if self.segments_overlapping > 0 {
-            let text =
-                "records may be repeated: a segment contains offsets of the next one; kbat verify names the file";
-            texts.push(text.to_owned());
-        }
-        texts
+            format!("records are missing: retention deleted {segments} before the scan reached them")
+        })
     }
 }

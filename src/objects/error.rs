@@ -34,7 +34,7 @@ pub(super) fn converted(error: StoreError) -> Error {
 
 /// Whether `object_store` has repeated a request for its answer, as far as that may help. It exports no type for this.
 pub(super) fn was_repeated(error: &StoreError) -> bool {
-    described(error).contains("Error performing ")
+    described(error).contains("max_retries: ")
 }
 
 /// Whether an HTTP server does not know the method `PROPFIND` for listings.

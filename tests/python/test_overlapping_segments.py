@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kbat
+from command_line import run
 from data import DATA
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENTS = DATA / "log-dir" / "segments-default-interval-0"
-WARNING = "records may be repeated: a segment contains offsets of the next one"
+NOTE = "records may be repeated: a segment contains offsets of the next one"
 
 
 @pytest.fixture
@@ -34,8 +35,7 @@ def repeat_segment(log: Path) -> int:
 def test_repeated_records_are_reported(log: Path, threads: int) -> None:
     expected = kbat.scan(log).count() + repeat_segment(log)
     scan = kbat.scan(log)
-    with pytest.warns(UserWarning, match=WARNING):
-        assert sum(batch.num_rows for batch in scan.to_batches(threads=threads)) == expected
+    assert sum(batch.num_rows for batch in scan.to_batches(threads=threads)) == expected
     assert scan.stats is not None
     assert scan.stats.segments_overlapping == 1
     assert "segments_overlapping=1" in repr(scan.stats)
@@ -46,14 +46,29 @@ def test_parts_of_a_segment_report_it(log: Path) -> None:
     parts = kbat.split(log, max_bytes=5_000)
     assert len(parts) > len(list(log.glob("*.log")))
     scan = kbat.scan(parts)
-    with pytest.warns(UserWarning, match=WARNING):
-        list(scan.to_batches())
+    list(scan.to_batches())
+    assert scan.stats is not None
+    assert scan.stats.segments_overlapping > 0
 
 
-def test_no_warning_if_the_range_ends_before(log: Path) -> None:
+def test_range_that_ends_before_has_no_repeated_records(log: Path) -> None:
     first = int(sorted(log.glob("*.log"))[1].stem)
     repeat_segment(log)
-    assert kbat.scan(log, end_offset=first).count() == first
+    scan = kbat.scan(log, end_offset=first)
+    assert sum(batch.num_rows for batch in scan.to_batches()) == first
+    assert scan.stats is not None
+    assert scan.stats.segments_overlapping == 0
+
+
+@pytest.mark.parametrize("command", [("cat",), ("export",)])
+def test_commands_note_repeated_records(log: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    out = [tmp_path / "out.parquet"] if command == ("export",) else []
+    assert NOTE not in run(*command, log, *out).stderr
+    repeat_segment(log)
+    for path in out:
+        path.unlink()
+    done = run(*command, log, *out)
+    assert (done.exit_code, NOTE in done.stderr) == (0, True)
 
 
 @pytest.mark.parametrize("left", [3, 0])

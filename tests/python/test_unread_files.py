@@ -199,8 +199,3 @@ def test_huge_file_beside_the_log_is_not_copied(
 def test_parquet_needs_the_name_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="name a file, or set partition_by"):
         kbat.write_parquet(kbat.scan(SEGMENTS), tmp_path)
-
-
-def test_log_append_time_needs_a_time() -> None:
-    with pytest.raises(ValueError, match="needs log_append_time"):
-        kbat.BatchBuilder(timestamp_type="LogAppendTime")

@@ -38,7 +38,9 @@ def note_uncounted(lost: Lost) -> None:
 
 
 def note_losses(*stats: kbat.results.ScanStats | None) -> None:
-    """Report what scans have skipped, if anything."""
+    """Report what scans have skipped or returned twice, if anything."""
+    if any(one is not None and one.segments_overlapping for one in stats):
+        output.note("kbat: records may be repeated: a segment contains offsets of the next one; 'kbat verify' names it")
     found = lost_in(*stats)
     if not found.bytes:
         return

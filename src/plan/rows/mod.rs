@@ -353,9 +353,6 @@ impl Iterator for TaskReader {
         }
         let mut next = self.advance().map_err(|error| advised(error, &self.options)).transpose();
         self.ended = !matches!(next, Some(Ok(_)));
-        if next.is_none() {
-            self.warnings.extend(self.stats().warnings().into_iter().map(|text| format!("kbat: {text}")));
-        }
         if self.ended
             && let Err(error) = self.write_counts()
             && !matches!(next, Some(Err(_)))

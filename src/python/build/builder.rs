@@ -9,6 +9,7 @@ use pyo3::types::PyBytes;
 use crate::compression::Compression;
 use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
+use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::NewHeader;
 use crate::python::arguments::names;
 use crate::python::arguments::record::{OwnedHeader, borrowed, own_headers};
@@ -89,10 +90,7 @@ impl PyBatchBuilder {
             .control(control)
             .partition_leader_epoch(partition_leader_epoch);
         match (kind, log_append_time) {
-            (TimestampType::LogAppendTime, Some(time)) => builder = builder.log_append_time(time),
-            (TimestampType::LogAppendTime, None) => {
-                return Err(PyValueError::new_err("timestamp_type=\"LogAppendTime\" needs log_append_time"));
-            }
+            (TimestampType::LogAppendTime, time) => builder = builder.log_append_time(time.unwrap_or(NO_TIMESTAMP)),
             (TimestampType::CreateTime, None) => {}
             (TimestampType::CreateTime, Some(_)) => {
                 return Err(PyValueError::new_err("log_append_time needs timestamp_type=\"LogAppendTime\""));

@@ -96,7 +96,7 @@ impl<T> OrRaise<T> for crate::error::Result<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
         match self {
             Ok(value) => interrupt::unhandled().map(|()| value),
-            Err(error) => Err(raise(py, &error)),
+            Err(error) => Err(interrupt::unhandled().err().unwrap_or_else(|| raise(py, &error))),
         }
     }
 }

@@ -50,10 +50,12 @@ fn interrupted() -> Option<Error> {
     if MAIN.get() != Some(&std::thread::current().id()) {
         return None;
     }
+    // not while the lock is held: another thread may wait for it and have the GIL
+    let found = if IS_RAISED.load(Ordering::Relaxed) { None } else { Python::attach(|py| py.check_signals().err()) };
     let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
-    if raised.is_none() {
-        *raised = Python::attach(|py| py.check_signals().err());
-        IS_RAISED.store(raised.is_some(), Ordering::Relaxed);
+    if found.is_some() {
+        *raised = found;
+        IS_RAISED.store(true, Ordering::Relaxed);
     }
     raised.as_ref().map(|_| IoError::from(IoErrorKind::Interrupted).into())
 }

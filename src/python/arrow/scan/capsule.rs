@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Error;
-use crate::python::arrow::scan::pass::{Pass, warn_of_records};
+use crate::python::arrow::scan::pass::{Pass, warn_of_missing};
 use crate::python::runtime::interrupt;
 
 /// A capsule with a stream of Arrow batches.
@@ -35,18 +35,14 @@ impl PassReader {
 }
 
 impl PassReader {
-    /// Warns of records that are missing or repeated. In a thread that can't warn, fails for those that are missing: see
-    /// [`raised_by_signals`].
+    /// Warns of records that are missing. Fails in a thread that can't warn: see [`raised_by_signals`].
     fn end(&mut self) -> Result<(), Error> {
         self.has_ended = true;
         let stats = self.pass.stats();
         if is_main_thread() {
-            return Python::attach(|py| warn_of_records(py, &stats)).map_err(Error::other);
+            return Python::attach(|py| warn_of_missing(py, &stats)).map_err(Error::other);
         }
-        match stats.warnings().into_iter().next() {
-            Some(message) if stats.segments_deleted > 0 => Err(Error::other(message)),
-            _ => Ok(()),
-        }
+        stats.warning().map_or(Ok(()), |message| Err(Error::other(message)))
     }
 }
 

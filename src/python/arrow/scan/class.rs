@@ -17,7 +17,7 @@ use crate::python::arrow::requested_schema::requested;
 use crate::python::arrow::scan::capsule;
 use crate::python::arrow::scan::columns::{ScanRows, internal_columns, parse_columns};
 use crate::python::arrow::scan::pass::{
-    Pass, PyArrowBatchIterator, PyScanStats, SharedStats, ViewScan, warn_of_records,
+    Pass, PyArrowBatchIterator, PyScanStats, SharedStats, ViewScan, warn_of_missing,
 };
 use crate::python::arrow::scan::progress::{PassProgress, Waiting};
 use crate::python::html::Table;
@@ -72,7 +72,7 @@ impl PyScan {
     /// Sets the counters of the most recent pass, which has ended.
     pub(crate) fn share(&self, py: Python<'_>, stats: ScanStats) -> PyResult<()> {
         *self.stats.lock().unwrap_or_else(PoisonError::into_inner) = Some(stats);
-        warn_of_records(py, &stats)
+        warn_of_missing(py, &stats)
     }
 
     /// A new pass on this thread.

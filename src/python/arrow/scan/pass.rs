@@ -81,7 +81,7 @@ impl Pass {
             self.waiting.report(py, self.walked())?;
         } else {
             self.waiting.end(py)?;
-            warn_of_records(py, &self.stats())?;
+            warn_of_missing(py, &self.stats())?;
         }
         Ok(next)
     }
@@ -109,9 +109,9 @@ impl Iterator for Pass {
     }
 }
 
-/// Warns of records that are missing or repeated, if there are any.
-pub(crate) fn warn_of_records(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
-    warn(py, &stats.warnings())
+/// Warns of records that are missing, if there are any.
+pub(crate) fn warn_of_missing(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
+    stats.warning().map_or(Ok(()), |text| warn(py, &[text]))
 }
 
 /// What a pass of a :class:`Scan` has read and lost.
