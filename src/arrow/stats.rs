@@ -1,7 +1,5 @@
 //! [`ScanStats`]: counts of a scan.
 
-use crate::plural::count_of;
-
 /// Counts of the batches and bytes that a scan has read and lost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,13 +38,5 @@ impl ScanStats {
             segments_deleted: self.segments_deleted.saturating_add(other.segments_deleted),
             segments_overlapping: self.segments_overlapping.saturating_add(other.segments_overlapping),
         }
-    }
-
-    /// A warning of records that are missing, if there are any.
-    pub(crate) fn warning(&self) -> Option<String> {
-        (self.segments_deleted > 0).then(|| {
-            let segments = count_of(self.segments_deleted, "segment");
-            format!("records are missing: retention deleted {segments} before the scan reached them")
-        })
     }
 }

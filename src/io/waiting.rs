@@ -42,7 +42,7 @@ pub(crate) struct InterruptTimer {
 }
 
 impl InterruptTimer {
-    /// Checks if the last check was long enough ago.
+    /// Checks if the last check, or the first call, was long enough ago.
     ///
     /// # Errors
     /// The reason to stop.

@@ -27,7 +27,7 @@ use crate::format::header::BatchHeader;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::producer::ProducerStates;
 use crate::log::segment::Segment;
 use crate::store::names::LogFileKind;
 pub(crate) use replay::offset_fault;
@@ -211,8 +211,7 @@ impl SegmentReplay<'_> {
     /// The state in the snapshot at the start of a segment, if that can be read.
     fn snapshot_at(&self, index: usize) -> Option<ProducerStates> {
         let segment = self.segments.get(index)?;
-        let snapshot = ProducerSnapshot::read(segment.file(LogFileKind::ProducerSnapshot)).ok()?;
-        Some(ProducerStates::from_snapshot(&snapshot, segment.base_offset()))
+        ProducerStates::read(segment.file(LogFileKind::ProducerSnapshot), segment.base_offset()).ok()
     }
 
     /// Finds the last segment up to `index` whose snapshot can be read. Returns its index and the state in the

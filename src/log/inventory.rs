@@ -17,8 +17,8 @@ use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::log::headers::HeaderReader;
 use crate::log::walk::{BatchWalk, WalkEvent};
-use crate::store::listing::{NO_FILE, same_base_offset};
-use crate::store::names::{LogFile, LogFileKind, LogFileState, parse_base_offset};
+use crate::store::listing::same_base_offset;
+use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
 /// The files of a partition after the clean-up of its directory, and the steps of the clean-up.
 #[derive(Debug, Default)]
@@ -208,17 +208,6 @@ pub(crate) fn files_of(directory: &Location) -> Result<Vec<Location>> {
     // opening a link without a target fails later
     files.retain(|path| path.status_if_there().map_or(true, |status| status.is_some_and(|status| status.is_file())));
     Ok(files)
-}
-
-/// Refuses a directory in which something other than a file has the name of a segment.
-pub(crate) fn refuse_no_files(directory: &Location) -> Result<()> {
-    let is_other = |path: &&Location| {
-        parse_base_offset(path.name()).is_some() && path.status().is_ok_and(|status| !status.is_file())
-    };
-    match directory.entries()?.iter().find(is_other) {
-        Some(path) => Err(Error::new(ErrorKind::InvalidFile(NO_FILE.to_owned())).with_path(path)),
-        None => Ok(()),
-    }
 }
 
 /// Returns the offset after a segment's last batch, up to the first corruption, or its base offset if it is empty.

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::index::AbortedTransaction;
-use crate::log::producer::{ProducerSnapshot, ProducerStates, replay_segment, states_at};
+use crate::log::producer::{ProducerStates, replay_segment, states_at};
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::slices::Slices;
 use crate::store::listing::{UnreadFile, listed_with_unread, refuse_log_directory, refuse_same_base_offset};
@@ -292,7 +292,7 @@ impl PartitionLog {
         let end = self.end_offset().ok()?;
         let found = self.snapshots.binary_search_by_key(&end, |(offset, _)| *offset).ok()?;
         let (_, path) = self.snapshots.get(found)?;
-        Some(ProducerStates::from_snapshot(&ProducerSnapshot::read(path).ok()?, end))
+        ProducerStates::read(path, end).ok()
     }
 
     /// Whether every segment after the first has a producer snapshot.

@@ -11,8 +11,7 @@ use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange, refuse_no_files};
-use crate::log::inventory::{Inventory, name_of};
+use crate::log::inventory::{FileAction, FileChange, Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates, states_at};
 use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
@@ -22,7 +21,7 @@ use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::walk::walk_to_corruption;
-use crate::store::listing::listed_with_unread;
+use crate::store::listing::{listed_with_unread, refuse_special_files};
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -102,10 +101,11 @@ struct RebuildSources {
 
 fn sources(path: &Location) -> Result<RebuildSources> {
     if path.is_dir() {
-        if let (_, Some(unread)) = listed_with_unread(path)? {
+        let (listed, unread) = listed_with_unread(path)?;
+        if let Some(unread) = unread {
             return Err(unread.error());
         }
-        refuse_no_files(path)?;
+        refuse_special_files(&listed)?;
         let inventory = Inventory::live(path)?;
         let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.clone())).collect();
         return Ok(RebuildSources { directory: path.clone(), logs, inventory });

@@ -18,7 +18,8 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange, Inventory, name_of, refuse_no_files};
+use crate::log::inventory::{FileAction, FileChange, Inventory, name_of};
+use crate::log::producer::MAX_SNAPSHOT_LEN;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
@@ -28,7 +29,7 @@ use crate::repair::rebuild::states_before;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_corruption;
 use crate::slices::Slices;
-use crate::store::listing::{refuse_compressed, refuse_log_directory};
+use crate::store::listing::{refuse_compressed, refuse_log_directory, refuse_special_files};
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::{refuse_foreign_directory, refuse_foreign_file};
 
@@ -96,7 +97,8 @@ pub fn recover(
     // before the files are listed, which a writer may change
     let lock = || path.local_path().and_then(DirectoryLock::acquire);
     let _lock = (options.in_place && !options.dry_run).then(lock).transpose()?;
-    refuse_no_files(path)?;
+    let listed = path.entries()?;
+    refuse_special_files(&listed)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     inventory.refuse_damaged_swap()?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
@@ -104,7 +106,7 @@ pub fn recover(
         refuse_foreign_directory(path)?;
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
-    refuse_compressed(&path.entries()?)?;
+    refuse_compressed(&listed)?;
     let staged = options.out.as_deref().filter(|_| !options.dry_run);
     let staged = staged.map(|out| StagedDirectory::create(path, out)).transpose()?;
     let changes = inventory.changes();
@@ -177,7 +179,7 @@ pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<Vec<FileCh
         if copy.exists() || stops_a_broker(&name_of(path)) {
             continue;
         }
-        if path.len()? > MAX_OTHER_LEN {
+        if path.len()? > u64_of(MAX_SNAPSHOT_LEN) {
             omitted.push(FileChange { name: name_of(path), action: FileAction::Deleted });
         } else {
             copy_file(path, &copy)?;
@@ -185,9 +187,6 @@ pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<Vec<FileCh
     }
     Ok(omitted)
 }
-
-/// The bytes of the largest producer snapshot.
-const MAX_OTHER_LEN: u64 = 1 << 28;
 
 fn copy_file(from: &Location, to: &Path) -> Result<()> {
     if from.is_local() {
@@ -257,23 +256,31 @@ impl Recovery {
     /// Refuses files that do not begin like a log, such as texts. In place, refuses to truncate everything, or because
     /// of such a file. A broker would do both.
     fn refuse_no_log(&self, in_place: bool) -> Result<()> {
-        let mut has_batch = false;
         for dropped in &self.report.dropped {
             let path = self.source.join(name_of(&dropped.path));
-            let file = path.open()?;
             if in_place && dropped.position == 0 {
                 refuse_foreign_file(&path)?;
-            } else if !in_place && begins_like_a_batch(&file)? {
-                return Ok(());
-            }
-            has_batch |= SegmentTail::any_batch(&file, dropped.position)?.is_some();
-            if has_batch && !in_place {
+            } else if !in_place && begins_like_a_batch(&path.open()?)? {
                 return Ok(());
             }
         }
-        refuse_nothing_kept(&self.source, &self.report).map_err(|error| {
-            if has_batch { error.with_note("salvage keeps the complete batches after it") } else { error }
-        })
+        let Err(error) = refuse_nothing_kept(&self.source, &self.report) else { return Ok(()) };
+        match (self.drops_a_batch()?, in_place) {
+            (true, true) => Err(error.with_note("salvage keeps the complete batches after it")),
+            (true, false) => Ok(()),
+            (false, _) => Err(error),
+        }
+    }
+
+    /// Whether there is a complete batch in what is dropped.
+    fn drops_a_batch(&self) -> Result<bool> {
+        for dropped in &self.report.dropped {
+            let file = self.source.join(name_of(&dropped.path)).open()?;
+            if SegmentTail::any_batch(&file, dropped.position)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes the snapshot that a broker writes at a new offset.

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{FileAction, FileChange, Inventory, refuse_no_files};
+use crate::log::inventory::{FileAction, FileChange, Inventory};
 use crate::log::producer::ProducerStates;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
@@ -26,7 +26,7 @@ use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, OpenTransaction, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::sources::{SourceFile, sources};
 use crate::repair::walk::{Visitor, walk};
-use crate::store::listing::refuse_compressed;
+use crate::store::listing::{refuse_compressed, refuse_special_files};
 use crate::store::names::PARTITION_METADATA;
 use crate::store::refuse_archive;
 
@@ -83,10 +83,12 @@ pub fn salvage(
     let (path, out): (&Location, &Path) = (&path.into(), out.as_ref());
     let limits = &options.limits;
     refuse_archive(path)?;
-    if path.is_dir() {
-        refuse_no_files(path)?;
-    }
-    let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
+    let inventory = if path.is_dir() {
+        refuse_special_files(&path.entries()?)?;
+        Inventory::read(path, limits)?
+    } else {
+        Inventory::default()
+    };
     let sources = sources(path, &inventory, limits)?;
     if path.is_dir() {
         refuse_compressed(&path.entries()?)?;

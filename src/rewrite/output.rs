@@ -19,12 +19,10 @@ use crate::io::staged::StagedDirectory;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::index::{AbortedTransaction, SegmentIndexer};
+use crate::log::producer::MAX_SNAPSHOT_LEN;
 use crate::num::u64_of;
 use crate::store::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::store::{LogFile, LogFileKind};
-
-/// Maximum bytes of a copied file other than segments: those of the largest producer snapshot.
-const MAX_COPIED_LEN: usize = 1 << 28;
 
 /// Returns the error of reading a file, unless the file does not exist.
 fn checked<T>(read: Result<T>) -> Result<()> {
@@ -194,7 +192,7 @@ impl RewriteOutput {
     /// Copies a file that may be missing.
     fn copy_file(&self, source: &RewriteSource, name: &str) -> Result<()> {
         let (from, to) = (source.directory.join(name), self.work_directory().join(name));
-        match from.read_small(MAX_COPIED_LEN) {
+        match from.read_small(MAX_SNAPSHOT_LEN) {
             Ok(content) => write_new(&to, &content).map_err(|error| Error::from(error).with_path(&from)),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),

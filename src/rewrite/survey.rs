@@ -10,7 +10,7 @@ use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::io::Progress;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
-use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
+use crate::log::producer::{ProducerEntry, ProducerStates};
 use crate::store::{LogFile, LogFileKind};
 
 /// Producers, transactions and ends of a log.
@@ -139,10 +139,7 @@ fn states_at_start(source: &RewriteSource) -> ProducerStates {
         return ProducerStates::new();
     };
     let path = source.directory.join(LogFile::live(base_offset, LogFileKind::ProducerSnapshot).to_string());
-    match ProducerSnapshot::read(&path) {
-        Ok(snapshot) => ProducerStates::from_snapshot(&snapshot, base_offset),
-        Err(_) => ProducerStates::new(),
-    }
+    ProducerStates::read(&path, base_offset).unwrap_or_default()
 }
 
 /// The last batch of each producer, from which its state is restored.

@@ -281,6 +281,18 @@ fn missing_swap(listed: &[Location]) -> Option<LogFile> {
     missing.map(|base_offset| LogFile { state: LogFileState::Swap, ..LogFile::live(*base_offset, LogFileKind::Log) })
 }
 
+/// Refuses something other than a file that has the name of a segment.
+pub(crate) fn refuse_special_files(listed: &[Location]) -> Result<()> {
+    let is_other = |entry: &&Location| {
+        parse_base_offset(entry.name()).is_some() && entry.status().is_ok_and(|status| !status.is_file())
+    };
+    listed.iter().find(is_other).map_or(Ok(()), |entry| Err(no_file(entry)))
+}
+
+fn no_file(path: &Location) -> Error {
+    Error::new(ErrorKind::InvalidFile(NO_FILE.to_owned())).with_path(path)
+}
+
 /// Refuses a compressed segment whose `.log` file is missing: without it, a reader would miss records.
 pub(crate) fn refuse_compressed(listed: &[Location]) -> Result<()> {
     match compressed_alone(listed).next() {
@@ -306,7 +318,7 @@ fn live_segments(listed: &[Location]) -> Result<Vec<SegmentFile>> {
     for entry in listed.iter().filter(|entry| parse_base_offset(entry.name()).is_some()) {
         let Some(status) = entry.status_if_there()? else { continue };
         if !status.is_file() {
-            return Err(Error::new(ErrorKind::InvalidFile(NO_FILE.to_owned())).with_path(entry));
+            return Err(no_file(entry));
         }
         segments.push(segment(entry, status.len));
     }

@@ -65,7 +65,7 @@ def scan(
     """Read records, batches or segments of buffers, files and directories as Arrow columns.
 
     Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released. One
-    Arrow batch is in memory at a time; with several threads, ``max_memory_bytes`` of them.
+    Arrow batch is in memory at a time; with several threads, batches of up to 256 MiB wait for their turn.
 
     Args:
         source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern

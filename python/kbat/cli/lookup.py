@@ -14,9 +14,8 @@ from kbat.cli import output
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, number_option, selection, time
-from kbat.cli.partitions import each, is_in_store
+from kbat.cli.partitions import call_each, is_in_store
 from kbat.cli.place import is_partition, locate, quiet, word
-from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
@@ -101,14 +100,8 @@ def lookup(  # noqa: PLR0913 - options
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
     wanted = _Wanted(offset, at, path.options)
-    answers = []
-    with progress("searching", unit="partitions") as callback:
-        is_alone = len(logs) == 1
-        answer = partial(_answer, wanted=wanted, is_alone=is_alone)
-        for one in each(logs, answer, is_waiting=is_in_store(logs)):
-            answers.append(one)
-            if callback:
-                callback(len(answers), len(logs))
+    answer = partial(_answer, wanted=wanted, is_alone=len(logs) == 1)
+    answers = call_each("searching", "partitions", logs, answer, is_waiting=is_in_store(logs))
     if json:
         request = {"offset": offset} if at is None else {"timestamp": at}
         output.write_json({"path": str(path), **request, "results": [about for about, _ in answers]})

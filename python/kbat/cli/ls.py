@@ -12,9 +12,8 @@ from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import Lost, note_uncounted
 from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
-from kbat.cli.partitions import each, fail_for, incomplete_bytes
+from kbat.cli.partitions import call_each, fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
-from kbat.cli.progress import progress
 from kbat.cli.stores import opens_logs
 from kbat.cli.table import Column, write_table
 
@@ -125,14 +124,10 @@ def _list_partitions(  # noqa: PLR0913 - one per option
     logs = directory.partitions
     if not logs and all(one.state == "unknown" for one in directory.stray):
         return False
-    with progress("listing", unit="partitions") as callback:
-        partitions = []
-        for row, log in zip(each(logs, _partition, is_waiting=not path.is_local), logs, strict=True):
-            partitions.append(row)
-            if finds_errors and (error := _error_of(log)):
-                row["error"] = error
-            if callback:
-                callback(len(partitions), len(logs))
+    partitions = call_each("listing", "partitions", logs, _partition, is_waiting=not path.is_local)
+    if finds_errors:
+        for row, log in zip(partitions, logs, strict=True):
+            row["error"] = _error_of(log) or row["error"]
     stray = [
         {"path": one.path, "topic": one.topic, "partition": one.partition, "state": one.state, "error": one.error}
         for one in directory.stray
@@ -255,12 +250,7 @@ def _show_partitions(
 
 def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
     segments = [log] if isinstance(log, kbat.Segment) else log.segments
-    rows: list[dict[str, Any]] = []
-    with progress("listing", unit="segments") as callback:
-        for row in each(segments, _segment, is_waiting=not path.is_local):
-            rows.append(row)
-            if callback:
-                callback(len(rows), len(segments))
+    rows = call_each("listing", "segments", segments, _segment, is_waiting=not path.is_local)
     about = _about(log)
     if as_json:
         output.write_json({"path": str(path), "kind": "partition", **about, "segments": rows, **_leftovers(log)})

@@ -39,6 +39,17 @@ def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
     return list(kbat.LogDirectory(str(path), **chosen, **path.options).partitions)
 
 
+def call_each(what: str, unit: str, items: Sequence[Item], call: Callable[[Item], T], *, is_waiting: bool) -> list[T]:
+    """Return the results of calls in their order, as `each` does, and show the progress in units."""
+    results: list[T] = []
+    with progress(what, unit=unit) as callback:
+        for result in each(items, call, is_waiting=is_waiting):
+            results.append(result)
+            if callback:
+                callback(len(results), len(items))
+    return results
+
+
 def each(items: Sequence[Item], call: Callable[[Item], T], *, is_waiting: bool) -> Iterator[T]:
     """Yield the results of calls in their order. Calls that wait for a store run several at a time."""
     if not is_waiting or len(items) <= 1:
@@ -75,16 +86,13 @@ def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple
         except (kbat.KbatError, OSError) as error:
             return str(error)
 
-    with progress(what, unit="partitions") as callback:
-        outcomes = each(logs, outcome, is_waiting=is_in_store(logs))
-        for place, (log, one) in enumerate(zip(logs, outcomes, strict=True)):
-            if isinstance(one, str):
-                errors.append((path_of(log), one))
-            else:
-                found.append((log, one[0]))
-                incomplete += one[1]
-            if callback:
-                callback(place + 1, len(logs))
+    outcomes = call_each(what, "partitions", logs, outcome, is_waiting=is_in_store(logs))
+    for log, one in zip(logs, outcomes, strict=True):
+        if isinstance(one, str):
+            errors.append((path_of(log), one))
+        else:
+            found.append((log, one[0]))
+            incomplete += one[1]
     return found, errors, incomplete
 
 

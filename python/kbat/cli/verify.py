@@ -42,7 +42,7 @@ _SHOWN_INFO = 10
 All = Annotated[
     bool,
     typer.Option(
-        "--all", help="Show every finding. Without it, three of a kind in a file are shown, and of information ten."
+        "--all", help="Show every finding, not only three of a kind in a file, and ten of a kind with severity info."
     ),
 ]
 

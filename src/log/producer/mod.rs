@@ -5,5 +5,6 @@ mod snapshot;
 mod state;
 
 pub(crate) use replay::{StatesAt, replay_segment, states_at};
+pub(crate) use snapshot::MAX_SNAPSHOT_LEN;
 pub use snapshot::{ProducerEntry, ProducerSnapshot};
 pub use state::ProducerStates;

@@ -37,7 +37,7 @@ const CRC_START: usize = 6;
 const HEADER_LEN: usize = 10;
 const ENTRY_LEN: usize = 46;
 /// Largest size of a snapshot in bytes, enough for 5.8 million producers.
-const MAX_LEN: usize = 1 << 28;
+pub(crate) const MAX_SNAPSHOT_LEN: usize = 1 << 28;
 
 /// The state of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ impl ProducerSnapshot {
     /// The errors of [`ProducerSnapshot::parse`]; I/O errors.
     pub fn read(path: impl Into<Location>) -> Result<Self> {
         let path: &Location = &path.into();
-        Self::parse(&path.read_small(MAX_LEN)?).map_err(|error| error.with_path(path))
+        Self::parse(&path.read_small(MAX_SNAPSHOT_LEN)?).map_err(|error| error.with_path(path))
     }
 
     /// Parses the content of a snapshot file.

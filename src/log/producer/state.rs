@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
 use crate::format::header::{BatchHeader, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
@@ -82,6 +83,14 @@ impl ProducerStates {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads the state from a snapshot file. `offset` is the one in its name.
+    ///
+    /// # Errors
+    /// The errors of [`ProducerSnapshot::read`].
+    pub(crate) fn read(path: impl Into<Location>, offset: i64) -> Result<Self> {
+        Ok(Self::from_snapshot(&ProducerSnapshot::read(path)?, offset))
     }
 
     /// Restores the state from a snapshot. `offset` is the one in the snapshot's file name: the next offset of the

@@ -1,4 +1,4 @@
-//! Ctrl-C while the core waits for a request to a store.
+//! Ctrl-C while the core waits for a request to a store, or searches a file.
 
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Error;
-use crate::python::arrow::scan::pass::{Pass, warn_of_missing};
+use crate::python::arrow::scan::pass::{Pass, warn_of_missing, warning_of_missing};
 use crate::python::runtime::interrupt;
 
 /// A capsule with a stream of Arrow batches.
@@ -32,9 +32,7 @@ impl PassReader {
         note_main_thread(py)?;
         Ok(Self { pass, has_ended: false })
     }
-}
 
-impl PassReader {
     /// Warns of records that are missing. Fails in a thread that can't warn: see [`raised_by_signals`].
     fn end(&mut self) -> Result<(), Error> {
         self.has_ended = true;
@@ -42,7 +40,7 @@ impl PassReader {
         if is_main_thread() {
             return Python::attach(|py| warn_of_missing(py, &stats)).map_err(Error::other);
         }
-        stats.warning().map_or(Ok(()), |message| Err(Error::other(message)))
+        warning_of_missing(&stats).map_or(Ok(()), |message| Err(Error::other(message)))
     }
 }
 

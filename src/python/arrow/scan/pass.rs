@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
+use crate::plural::count_of;
 use crate::python::arrow::batch::PyArrowBatch;
 use crate::python::arrow::lists;
 use crate::python::arrow::scan::progress::Waiting;
@@ -109,9 +110,17 @@ impl Iterator for Pass {
     }
 }
 
+/// What to say about records that are missing, if there are any.
+pub(crate) fn warning_of_missing(stats: &ScanStats) -> Option<String> {
+    (stats.segments_deleted > 0).then(|| {
+        let segments = count_of(stats.segments_deleted, "segment");
+        format!("records are missing: retention deleted {segments} before the scan reached them")
+    })
+}
+
 /// Warns of records that are missing, if there are any.
 pub(crate) fn warn_of_missing(py: Python<'_>, stats: &ScanStats) -> PyResult<()> {
-    stats.warning().map_or(Ok(()), |text| warn(py, &[text]))
+    warn(py, warning_of_missing(stats).as_slice())
 }
 
 /// What a pass of a :class:`Scan` has read and lost.
